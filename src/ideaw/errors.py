@@ -1,0 +1,26 @@
+"""What users can get wrong, as one family of exceptions: each message is one line that says
+what is wrong and what would work. The command line prints that line and exits with 2."""
+
+
+class IdeawError(Exception):
+    """Anything that the caller can mend."""
+
+
+class AudioError(IdeawError):
+    """Samples that cannot be marked or read: empty, not finite, silent, too short, of a wrong shape or rate."""
+
+
+class FileError(IdeawError):
+    """A file that cannot be read or written: missing, truncated, of an unknown format, a directory."""
+
+
+class MessageError(IdeawError):
+    """A message that does not fit, or is not text, bytes or bits."""
+
+
+class ModelError(IdeawError):
+    """A model that does not exist or does not fit this version."""
+
+
+class MissingExtraError(IdeawError):
+    """A feature whose optional packages are not installed."""
