@@ -1,0 +1,1 @@
+"""The network in torch: invertible blocks, the two stages, length regulators, balance block, discriminator."""

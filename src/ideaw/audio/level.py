@@ -1,0 +1,27 @@
+"""How loud the audio is around each moment. The network sees audio divided by this level, and its
+residual is multiplied by it again, so quiet passages are marked exactly as loud ones are.
+
+The level is the RMS over a second centred on each hop (less at the ends), interpolated between hops:
+one definition for a segment of a second and for a file of hours. `nets/level.py` is the same in torch.
+"""
+
+import numpy as np
+
+from ideaw.audio.grid import FRAMES, HOP
+
+FLOOR = 1e-4
+"""Level of silence, −80 dBFS: what is quieter is not brought up further."""
+
+
+def level(samples: np.ndarray) -> np.ndarray:
+    """(..., hops · HOP) samples → the level at each of them, the same shape, at least FLOOR."""
+    hops = samples.shape[-1] // HOP
+    power = np.square(samples, dtype=np.float64).reshape(*samples.shape[:-1], hops, HOP).mean(-1)
+    total = np.concatenate([np.zeros_like(power[..., :1]), np.cumsum(power, -1)], -1)
+    first = np.maximum(np.arange(hops) - FRAMES // 2, 0)
+    last = np.minimum(np.arange(hops) + FRAMES // 2 + 1, hops)
+    around = np.sqrt((total[..., last] - total[..., first]) / (last - first)).clip(FLOOR)
+    centres = (np.arange(hops) + 0.5) * HOP - 0.5
+    moments = np.arange(hops * HOP)
+    rows = [np.interp(moments, centres, row) for row in around.reshape(-1, hops)]
+    return np.stack(rows).reshape(samples.shape).astype(np.float32)

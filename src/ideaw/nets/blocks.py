@@ -1,0 +1,133 @@
+"""The invertible block and what it is made of.
+
+    x' = x · exp(α(ψ(s))) + φ(s)        x: the host stream, s: the watermark stream
+    s' = s · exp(α(ρ(x'))) + η(x')      α: a sigmoid clamped around 0
+
+All streams are squeezed spectra, (batch, channels, frames, bands). In the paper ψ, φ, ρ and η are dense
+blocks of their own; ours lets one small net give scale and shift together, at a fraction of the cost.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ideaw.nets.config import NetConfig
+
+START = 0.03
+"""Scale of a subnet's last layer at the start: nearly nothing, but enough for a gradient."""
+
+COMPRESSION = 0.3
+"""Exponent that magnitudes are raised to for the nets that look at audio: weak bins become visible."""
+
+WEAKEST = 1e-5
+"""Power below which compression stops, relative to white audio of level 1."""
+
+
+class ConvSubnet(nn.Module):
+    """Three 3×3 convolutions with a learned offset per band: (batch, inputs, frames, bands) → (…, outputs, …)."""
+
+    def __init__(self, inputs: int, width: int, outputs: int, bands: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(inputs, width, 3, padding=1)
+        self.band = nn.Parameter(torch.zeros(width, 1, bands))
+        self.middle = nn.Conv2d(width, width, 3, padding=1)
+        self.leave = nn.Conv2d(width, outputs, 3, padding=1)
+        _quiet(self.leave)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = F.leaky_relu(self.enter(x), 0.1)
+        hidden = hidden + self.band.to(hidden.dtype)
+        hidden = hidden + F.leaky_relu(self.middle(hidden), 0.1)
+        return self.leave(hidden)
+
+
+class DenseSubnet(nn.Module):
+    """The paper's dense block: five 3×3 convolutions, each of which sees everything before it."""
+
+    def __init__(self, inputs: int, growth: int, outputs: int, bands: int) -> None:
+        super().__init__()
+        widths = [growth] * 4 + [outputs]
+        self.layers = nn.ModuleList(nn.Conv2d(inputs + i * growth, width, 3, padding=1) for i, width in enumerate(widths))
+        _quiet(self.layers[-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = [x]
+        for layer in list(self.layers)[:-1]:
+            seen.append(F.leaky_relu(layer(torch.cat(seen, 1)), 0.2))
+        return self.layers[-1](torch.cat(seen, 1))
+
+
+class Coupling(nn.Module):
+    """What one stream does to the other: (batch, inputs, …) → log-scale and shift, each (batch, channels, …)."""
+
+    def __init__(self, config: NetConfig, inputs: int, width: int) -> None:
+        super().__init__()
+        self.clamp = config.clamp
+        make = subnet_kind(config)
+        if config.subnet == "dense":
+            self.nets = nn.ModuleList(make(inputs, width, config.channels, config.bands) for _ in range(2))
+        else:
+            self.nets = nn.ModuleList([make(inputs, width, 2 * config.channels, config.bands)])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = torch.cat([net(x) for net in self.nets], 1).float().chunk(2, 1)
+        return self.clamp * (2 * torch.sigmoid(scale) - 1), shift
+
+
+class InvertibleBlock(nn.Module):
+    """One coupling of host and watermark stream, exact in both directions."""
+
+    def __init__(self, config: NetConfig, width: int, first: bool) -> None:
+        super().__init__()
+        self.shaped = config.shaped
+        self.to_host = Coupling(config, config.channels, width)
+        self.to_mark = Coupling(config, seen_channels(config), width)
+        self.skip = nn.Parameter(torch.full((2,), config.skip)) if first and config.skip else None
+
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = self._host_terms(s)
+        x = x * scale.exp() + shift
+        scale, shift = self._mark_terms(x)
+        return x, s * scale.exp() + shift
+
+    def inverse(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = self._mark_terms(x)
+        s = (s - shift) * (-scale).exp()
+        scale, shift = self._host_terms(s)
+        return (x - shift) * (-scale).exp(), s
+
+    def _host_terms(self, s: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = self.to_host(s)
+        return (scale, shift) if self.skip is None else (scale, shift + self.skip[0] * s)
+
+    def _mark_terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        seen = features(x) if self.shaped else x
+        scale, shift = self.to_mark(seen)
+        return (scale, shift) if self.skip is None else (scale, shift - self.skip[1] * seen[:, : x.shape[1]])
+
+
+def features(x: Tensor) -> Tensor:
+    """(batch, 2 · bins, …) → (batch, 3 · bins, …): the spectrum with compressed magnitudes, and these magnitudes.
+
+    Half of what a codec or a phase vocoder leaves alone is only in the magnitudes, and half of where a mark
+    can hide is 40 dB below the loudest bins: neither is visible to a convolution over the plain spectrum.
+    """
+    real, imaginary = x.chunk(2, 1)
+    power = real.square() + imaginary.square() + WEAKEST
+    gain = power ** ((COMPRESSION - 1) / 2)
+    return torch.cat([real * gain, imaginary * gain, power.sqrt() * gain], 1)
+
+
+def seen_channels(config: NetConfig) -> int:
+    """Channels that the nets which look at audio get."""
+    return config.channels * 3 // 2 if config.shaped else config.channels
+
+
+def subnet_kind(config: NetConfig) -> type[ConvSubnet] | type[DenseSubnet]:
+    return {"conv": ConvSubnet, "dense": DenseSubnet}[config.subnet]
+
+
+def _quiet(layer: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter *= START
