@@ -1,0 +1,26 @@
+"""Real audio for every room's tests: the packaged samples."""
+
+import io
+from importlib import resources
+
+import numpy as np
+import pytest
+import soundfile as sf
+from numpy.typing import NDArray
+
+
+def _packaged(name: str) -> NDArray[np.float32]:
+    data = resources.files("ideaw").joinpath("samples", name).read_bytes()
+    return sf.read(io.BytesIO(data), dtype="float32")[0]
+
+
+@pytest.fixture(scope="session")
+def speech() -> NDArray[np.float32]:
+    """Six seconds of read speech, `(96000,)` at 16 kHz."""
+    return _packaged("speech.flac")
+
+
+@pytest.fixture(scope="session")
+def music() -> NDArray[np.float32]:
+    """Six seconds of a string orchestra, `(264600, 2)` at 44.1 kHz."""
+    return _packaged("music.ogg")
