@@ -95,9 +95,7 @@ def _straight_through(x: Tensor, y: Tensor) -> Tensor:
 
 def _frequencies(length: int, device: torch.device) -> Tensor:
     """Frequencies in Hz of a real FFT of `length` samples, (1, length // 2 + 1)."""
-    return torch.linspace(
-        0.0, RATE / 2 if length % 2 == 0 else RATE * (length - 1) / (2 * length), length // 2 + 1, device=device
-    )[None]
+    return torch.fft.rfftfreq(length, 1 / RATE, device=device)[None]
 
 
 def _filter(x: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
@@ -125,11 +123,12 @@ def _stretch_of(x: Tensor, draw: Draw, share: Strength) -> Tensor:
 
 @_single_precision
 def noise(x: Tensor, draw: Draw, snr: Strength = 35.0, tilt: Strength = 0.0) -> Tensor:
-    """Gaussian noise at `snr` dB below the power of each sample; white, or falling with f^-tilt."""
+    """Gaussian noise at `snr` dB below the power of each sample; white, or with its power falling as f^-tilt.
+    A negative tilt counts as white: a pair such as (-2, 2) leaves half of the samples with white noise."""
     batch, n = x.shape
     added = draw.normal(batch, n)
     if tilt != 0.0:
-        exponent = draw.strength(tilt, batch)
+        exponent = draw.strength(tilt, batch).clamp_min(0.0)
         added = torch.fft.irfft(torch.fft.rfft(added) * responses.tilt(_frequencies(n, x.device), exponent), n)
         added = added / added.square().mean(-1, keepdim=True).sqrt()
     ratio = 10.0 ** (draw.strength(snr, batch) / -20.0)
@@ -356,7 +355,7 @@ def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> 
 
 
 TRAINING: dict[str, Callable[..., Tensor]] = {
-    "noise": partial(noise, snr=(20.0, 45.0), tilt=(0.0, 2.0)),
+    "noise": partial(noise, snr=(20.0, 45.0), tilt=(-2.0, 2.0)),
     "lowpass": partial(
         lowpass,
         cutoff=(3_500.0, 6_500.0),
@@ -379,7 +378,7 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "shift": partial(shift, seconds=(-0.1, 0.1)),
     "crop": partial(crop, keep=(0.3, 1.0)),
     "splice": partial(splice, share=(0.05, 0.5)),
-    "speed": partial(speed, factor=(0.9, 1.1)),
+    "speed": partial(speed, factor=(0.98, 1.02)),
     "echo": partial(echo, delay=(0.01, 0.3), gain=(0.1, 0.5)),
 }
 """Every attack over the range that it is trained on; `splice` also takes `other`."""

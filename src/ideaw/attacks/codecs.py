@@ -7,7 +7,7 @@ sizes of files that it wrote (libsndfile 1.2.2).
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -16,9 +16,17 @@ import soundfile
 import soxr
 
 from ideaw.audio.grid import RATE
+from ideaw.errors import MissingExtraError
 
 MP3_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
+AAC_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000)
+
+OPUS_SCALE = (6, 256)
+"""Lowest and highest bitrate of Opus in libsndfile, kbit/s per channel."""
+
+AAC_DELAY = 1_024
+"""Samples that FFmpeg's encoder delays; an ADTS stream has no place to say so."""
 
 MP3_DELAY = 1_105
 """Samples that LAME and the decoder delay when a frame is too small for the header that says so."""
@@ -36,14 +44,31 @@ def _level(kbps: float, low: float, high: float) -> float:
 
 def _fit(decoded: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Cut or fill with zeros to the length of `like`, in its dtype."""
-    decoded = decoded[: len(like)]
+    decoded = decoded[: len(like)].reshape((-1, *like.shape[1:]))
     missing = [(0, len(like) - len(decoded))] + [(0, 0)] * (like.ndim - 1)
     return np.pad(decoded, missing).astype(like.dtype, copy=False)
+
+
+def _in_pairs(codec: Callable[[np.ndarray], np.ndarray], samples: np.ndarray) -> np.ndarray:
+    """MP3 and AAC as set up here hold one or two channels: more go through two by two."""
+    if samples.ndim == 1 or samples.shape[1] <= 2:
+        return codec(samples)
+    return np.concatenate([codec(samples[:, k : k + 2]) for k in range(0, samples.shape[1], 2)], axis=1)
 
 
 def _nearest_rate(rate: int, rates: Sequence[int]) -> int:
     """The lowest rate of a codec that keeps everything, else its highest."""
     return min((r for r in rates if r >= rate), default=max(rates))
+
+
+def _at_rate(
+    codec: Callable[[np.ndarray, int], np.ndarray], samples: np.ndarray, rate: int, rates: Sequence[int]
+) -> np.ndarray:
+    """Run a codec at the nearest rate that it knows; same shape, rate and dtype out."""
+    at = _nearest_rate(rate, rates)
+    if at == rate:
+        return _fit(codec(samples, rate), samples)
+    return _fit(soxr.resample(codec(soxr.resample(samples, rate, at), at), at, rate), samples)
 
 
 def _encode(samples: np.ndarray, rate: int, container: str, subtype: str, level: float) -> bytes:
@@ -57,36 +82,55 @@ def _decode(data: bytes) -> np.ndarray:
     return soundfile.read(io.BytesIO(data), dtype="float32")[0]
 
 
-def _through(samples: np.ndarray, rate: int, container: str, subtype: str, level: float) -> np.ndarray:
-    return _decode(_encode(samples, rate, container, subtype, level))
-
-
 def mp3_bytes(samples: np.ndarray, rate: int, kbps: int = 64) -> bytes:
     """An MP3 file by LAME at a constant bitrate; `samples` (n,) or (n, channels), `rate` one of MP3_RATES."""
     return _encode(samples, rate, "MP3", "MPEG_LAYER_III", _level(kbps, *_mp3_scale(rate)))
 
 
+def _mp3_once(samples: np.ndarray, rate: int, kbps: int) -> np.ndarray:
+    decoded = _decode(mp3_bytes(samples, rate, kbps))
+    return decoded if len(decoded) == len(samples) else decoded[MP3_DELAY:]
+
+
 def mp3(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
     """Through MP3 and back; `samples` (n,) or (n, channels) at any rate, same shape out."""
-    at = _nearest_rate(rate, MP3_RATES)
-    source = samples if at == rate else soxr.resample(samples, rate, at)
-    decoded = _decode(mp3_bytes(source, at, kbps))
-    if len(decoded) > len(source):
-        decoded = decoded[MP3_DELAY:]
-    return _fit(decoded if at == rate else soxr.resample(decoded, at, rate), samples)
+    return _in_pairs(lambda some: _at_rate(lambda s, r: _mp3_once(s, r, kbps), some, rate, MP3_RATES), samples)
 
 
 def vorbis(samples: np.ndarray, rate: int, quality: float = 0.4) -> np.ndarray:
-    """Through Ogg Vorbis and back; `quality` from 0 to 1 as `oggenc -q` divided by 10."""
-    return _fit(_through(samples, rate, "OGG", "VORBIS", 1.0 - quality), samples)
+    """Through Ogg Vorbis and back; `quality` from 0 to 1, a tenth of what `oggenc -q` takes."""
+    return _fit(_decode(_encode(samples, rate, "OGG", "VORBIS", 1.0 - quality)), samples)
 
 
 def opus(samples: np.ndarray, rate: int, kbps: int = 32) -> np.ndarray:
     """Through Ogg Opus and back; `kbps` per channel."""
-    at = _nearest_rate(rate, OPUS_RATES)
-    source = samples if at == rate else soxr.resample(samples, rate, at)
-    decoded = _through(source, at, "OGG", "OPUS", _level(kbps, 6, 256))
-    return _fit(decoded if at == rate else soxr.resample(decoded, at, rate), samples)
+    level = _level(kbps, *OPUS_SCALE)
+    return _at_rate(lambda s, r: _decode(_encode(s, r, "OGG", "OPUS", level)), samples, rate, OPUS_RATES)
+
+
+def _aac_once(samples: np.ndarray, rate: int, kbps: int) -> np.ndarray:
+    try:
+        import av
+    except ImportError:
+        raise MissingExtraError("AAC needs PyAV: pip install 'ideaw[formats]'") from None
+    planes = np.ascontiguousarray(np.atleast_2d(samples.T), dtype=np.float32)
+    layout = "mono" if len(planes) == 1 else "stereo"
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="adts") as container:
+        stream = container.add_stream("aac", rate=rate, layout=layout, bit_rate=kbps * 1000)
+        frame = av.AudioFrame.from_ndarray(planes, format="fltp", layout=layout)
+        frame.sample_rate = rate
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    buffer.seek(0)
+    with av.open(buffer, "r", format="aac") as container:
+        decoded = np.concatenate([frame.to_ndarray() for frame in container.decode(audio=0)], axis=1)
+    return decoded[:, AAC_DELAY:].T.reshape((-1, *samples.shape[1:]))
+
+
+def aac(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
+    """Through AAC (FFmpeg's encoder, ADTS) and back; needs PyAV."""
+    return _in_pairs(lambda some: _at_rate(lambda s, r: _aac_once(s, r, kbps), some, rate, AAC_RATES), samples)
 
 
 @cache

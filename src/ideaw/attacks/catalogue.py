@@ -1,0 +1,95 @@
+"""The attacks by name: what the command line, the benchmark and the tests choose from.
+
+Strengths are the defaults of the functions in `arrays.py`, so they stand in one place.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ideaw.attacks import arrays
+from ideaw.errors import AudioError, IdeawError
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack: its name, its label in tables, one line about it, its default strengths, and the function
+    `apply(samples, rate, rng, **strengths)`."""
+
+    name: str
+    label: str
+    summary: str
+    strengths: dict[str, float | str]
+    apply: Callable[..., np.ndarray]
+
+
+def _attack(label: str, apply: Callable[..., np.ndarray], summary: str) -> Attack:
+    defaults = {p.name: p.default for p in list(inspect.signature(apply).parameters.values())[3:]}
+    strengths = {name: default for name, default in defaults.items() if default is not None}
+    return Attack(apply.__name__, label, summary, strengths, apply)
+
+
+ATTACKS: dict[str, Attack] = {
+    attack.name: attack
+    for attack in (
+        _attack("GN", arrays.noise, "Gaussian noise, 35 dB below the audio"),
+        _attack("LF", arrays.lowpass, "low-pass filter at 5 kHz"),
+        _attack("CP", arrays.mp3, "MP3 at 64 kbit/s"),
+        _attack("QZ", arrays.quantise, "quantisation to 512 levels"),
+        _attack("RD", arrays.dropout, "0.1 % of the samples set to zero"),
+        _attack("RS", arrays.resample, "resampling to twice the rate and back"),
+        _attack("AM", arrays.amplitude, "amplitude times 0.9"),
+        _attack("TS", arrays.stretch, "time stretch to 90 % of the length and back"),
+        _attack("HF", arrays.highpass, "high-pass filter at 300 Hz"),
+        _attack("OGG", arrays.vorbis, "Ogg Vorbis at quality 0.4"),
+        _attack("OPUS", arrays.opus, "Opus at 32 kbit/s per channel"),
+        _attack("AAC", arrays.aac, "AAC at 64 kbit/s"),
+        _attack("POL", arrays.polarity, "polarity reversed"),
+        _attack("SHIFT", arrays.shift, "0.1 s later"),
+        _attack("CROP", arrays.crop, "a random half cut out"),
+        _attack("SPLICE", arrays.splice, "a random quarter replaced by unmarked audio"),
+        _attack("SPEED", arrays.speed, "5 % faster, pitch and all"),
+        _attack("ECHO", arrays.echo, "an echo after 0.1 s, 10 dB down"),
+    )
+}
+
+PAPER: tuple[str, ...] = ("noise", "lowpass", "mp3", "quantise", "dropout", "resample", "amplitude", "stretch")
+"""The paper's eight attacks in the order of its table 2: GN LF CP QZ RD RS AM TS."""
+
+
+def _strength(attack: Attack, name: str, value: object) -> float | str:
+    """A strength given by the caller, of the type of its default."""
+    if name not in attack.strengths:
+        known = ", ".join(attack.strengths) or "none"
+        raise IdeawError(f"Attack {attack.name} has no strength {name!r}; it has: {known}.")
+    default = attack.strengths[name]
+    if isinstance(default, str | bool):
+        if type(value) is type(default):
+            return value
+        kind = "a text" if isinstance(default, str) else "true or false"
+    elif isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(default, float):
+            return float(value)
+        if int(value) == value:
+            return int(value)
+        kind = "a whole number"
+    else:
+        kind = "a number"
+    raise IdeawError(f"Strength {name} of attack {attack.name} must be {kind}, not {value!r}.")
+
+
+def run(name: str, samples: np.ndarray, rate: int, seed: int = 0, **overrides: float | str) -> np.ndarray:
+    """Attack `samples`, float (n,) or (n, channels) at `rate` Hz; `overrides` replace default strengths."""
+    if name not in ATTACKS:
+        raise IdeawError(f"There is no attack {name!r}; there are: {', '.join(ATTACKS)}.")
+    samples = np.asarray(samples)
+    if samples.ndim not in (1, 2) or samples.size == 0 or samples.dtype not in (np.float32, np.float64):
+        raise AudioError(f"An attack needs float samples (n,) or (n, channels), not {samples.dtype} {samples.shape}.")
+    if not np.isfinite(samples).all():
+        raise AudioError("The samples hold NaN or infinity.")
+    attack = ATTACKS[name]
+    strengths = {key: _strength(attack, key, value) for key, value in overrides.items()}
+    return attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
