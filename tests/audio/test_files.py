@@ -128,6 +128,12 @@ def test_another_container_keeps_the_width(
     assert (encoding.subtype, encoding.bitrate, encoding.tags) == (expected, None, {"title": "kept"})
 
 
+@pytest.mark.parametrize(("subtype", "hours", "container"), [("PCM_16", 6, "WAV"), ("PCM_16", 7, "RF64")])
+def test_a_wave_beyond_its_4_gib_becomes_rf64(subtype: str, hours: int, container: str) -> None:
+    long = np.broadcast_to(0.0, (hours * 3600 * 44_100, 2))  # no memory behind it, so only the choice is tested
+    assert files._fitting(files._KINDS[".wav"], Encoding("WAV", subtype), long).container == container
+
+
 # The same bitrate and length
 
 

@@ -25,7 +25,7 @@ from ideaw.audio import mpeg
 from ideaw.errors import FileError, MissingExtraError
 
 BLOCK = 1 << 16
-"""Samples written at a time: bounds memory, and libvorbis overruns its stack on whole files."""
+"""Samples written at a time: bounds memory, and libsndfile crashes on minutes of Vorbis at once."""
 
 TAGS = ("title", "artist", "album", "date", "comment", "genre", "tracknumber", "copyright", "license")
 """Tags that libsndfile carries. Its `software` is left out: it grows by its own name at every write."""
@@ -268,7 +268,8 @@ def _fitting(kind: _Kind, encoding: Encoding | None, samples: NDArray[np.floatin
     if subtype not in kind.subtypes:
         deep = subtype in ("PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ALAC_24") and "PCM_24" in kind.subtypes
         subtype = "PCM_24" if deep else kind.subtypes[0]
-    if container == "WAV" and samples.size * 8 >= 1 << 32:
+    width = {"FLOAT": 32, "DOUBLE": 64, **_PCM_BITS}.get(subtype, 8) // 8
+    if container in ("WAV", "WAVEX") and samples.size * width >= (1 << 32) - (1 << 20):  # room for tags
         container = "RF64"
     same = given.subtype == subtype and given.container in kind.containers
     bitrate = given.bitrate if same else _LOSSY_DEFAULT.get("MP3" if container == "MP3" else subtype)
