@@ -74,13 +74,13 @@ def noise(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float =
     return _per_channel(samples, one)
 
 
-def _pass(samples: np.ndarray, rate: int, cutoff: float, order: int, zero_phase: bool, sign: int) -> np.ndarray:
+def _pass(samples: np.ndarray, rate: int, cutoff: float, order: int, zero_phase: bool, high: bool) -> np.ndarray:
     _require(order >= 1, f"A filter's order must be at least 1, not {order}.")
     corner = math.tan(math.pi * cutoff / rate)
 
     def response(frequency: np.ndarray) -> np.ndarray:
         angle = (frequency * (math.pi / rate)).clip(responses.LOWEST_ANGLE, responses.HIGHEST_ANGLE)
-        h = responses.butterworth((np.tan(angle) / corner) ** sign, order)
+        h = responses.butterworth(np.tan(angle) / corner, order, high)
         return abs(h) ** 2 if zero_phase else h
 
     return _filter(samples, rate, response)
@@ -104,7 +104,7 @@ def lowpass(
     if kind == "steep":
         half = responses.FIR_TRANSITION / 2
         return _filter(samples, rate, lambda frequency: responses.fall(frequency, cutoff - half, cutoff + half))
-    return _pass(samples, rate, cutoff, order, zero_phase, sign=1)
+    return _pass(samples, rate, cutoff, order, zero_phase, high=False)
 
 
 def highpass(
@@ -117,7 +117,7 @@ def highpass(
 ) -> np.ndarray:
     """Butterworth high-pass at `cutoff` Hz, run forwards or, `zero_phase`, forwards and backwards."""
     _require(0 < cutoff < rate / 2, f"The cutoff must lie between 0 and {rate / 2:g} Hz, not at {cutoff:g}.")
-    return _pass(samples, rate, cutoff, order, zero_phase, sign=-1)
+    return _pass(samples, rate, cutoff, order, zero_phase, high=True)
 
 
 def mp3(samples: np.ndarray, rate: int, rng: np.random.Generator, kbps: int = 64) -> np.ndarray:

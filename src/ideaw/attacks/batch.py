@@ -141,14 +141,14 @@ def _pass(
     cutoff: Strength,
     order: int | tuple[int, ...],
     zero_phase: bool | tuple[bool, ...],
-    sign: int,
+    high: bool,
 ) -> Tensor:
     corner = draw.strength(cutoff, len(x), geometric=True) * (math.pi / RATE)
     poles, both_ways = draw.choose(order), draw.choose(zero_phase)
 
     def response(frequency: Tensor) -> Tensor:
         angle = (frequency * (math.pi / RATE)).clip(responses.LOWEST_ANGLE, responses.HIGHEST_ANGLE)
-        h = responses.butterworth((angle.tan() / corner.tan()) ** sign, poles)
+        h = responses.butterworth(angle.tan() / corner.tan(), poles, high)
         return abs(h) ** 2 if both_ways else h
 
     return _filter(x, response)
@@ -169,7 +169,7 @@ def lowpass(
         corner = draw.strength(cutoff, len(x), geometric=True)
         half = responses.FIR_TRANSITION / 2
         return _filter(x, lambda frequency: responses.fall(frequency, corner - half, corner + half))
-    return _pass(x, draw, cutoff, order, zero_phase, sign=1)
+    return _pass(x, draw, cutoff, order, zero_phase, high=False)
 
 
 @_single_precision
@@ -181,7 +181,7 @@ def highpass(
     zero_phase: bool | tuple[bool, ...] = False,
 ) -> Tensor:
     """Butterworth high-pass at `cutoff` Hz, run forwards or, `zero_phase`, forwards and backwards."""
-    return _pass(x, draw, cutoff, order, zero_phase, sign=-1)
+    return _pass(x, draw, cutoff, order, zero_phase, high=True)
 
 
 @_single_precision

@@ -38,13 +38,13 @@ def fast_length(samples: int) -> int:
         length += 1
 
 
-def butterworth(ratio: Any, order: int) -> Any:
-    """Complex response of a Butterworth low-pass of gain 1.
+def butterworth(ratio: Any, order: int, high: bool = False) -> Any:
+    """Complex response of a causal Butterworth low-pass, or with `high` high-pass, of gain 1.
 
     `ratio` is tan(πf/rate) / tan(π·cutoff/rate), of any shape: the bilinear transform's frequency over
-    its cutoff. The inverse ratio gives the high-pass.
+    its cutoff.
     """
-    s = 1j * ratio
+    s = -1j / ratio if high else 1j * ratio
     response = 1 / (s + 1) if order % 2 else 0 * s + 1
     for k in range(order // 2):
         response = response / (s * s + 2 * math.sin(math.pi * (2 * k + 1) / (2 * order)) * s + 1)

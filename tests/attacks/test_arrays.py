@@ -1,0 +1,198 @@
+"""What each attack does to a file, against independent references: scipy's filters, the textbook's phase vocoder,
+the sizes and delays of encoded files."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import signal
+
+from ideaw.attacks import arrays, catalogue, codecs
+from ideaw.audio.grid import RATE
+
+from .measure import delay, snr
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(("order", "cutoff"), [(1, 3_000.0), (4, 5_000.0), (8, 5_000.0), (11, 6_500.0)])
+@pytest.mark.parametrize("zero_phase", [False, True])
+def test_lowpass_is_scipys_butterworth(order: int, cutoff: float, zero_phase: bool, music: np.ndarray) -> None:
+    # 264,600 samples: more than one block, so the seam is in the test.
+    assert len(music) > arrays.BLOCK
+    sections = signal.butter(order, cutoff, fs=44_100, output="sos")
+    expected = signal.sosfilt(sections, music.astype(np.float64), axis=0)
+    if zero_phase:
+        expected = signal.sosfilt(sections, expected[::-1], axis=0)[::-1]
+    # What is left is single precision, and the forward tail that the reference cuts off before it turns back.
+    inner = slice(0, -2_000 if zero_phase else None)
+    assert snr(expected[inner], arrays.lowpass(music, 44_100, RNG, cutoff, order, zero_phase)[inner]) > 120
+
+
+@pytest.mark.parametrize(("order", "cutoff"), [(1, 60.0), (4, 300.0), (7, 500.0)])
+def test_highpass_is_scipys_butterworth(order: int, cutoff: float, speech: np.ndarray) -> None:
+    expected = signal.sosfilt(signal.butter(order, cutoff, "high", fs=RATE, output="sos"), speech.astype(np.float64))
+    assert snr(expected, arrays.highpass(speech, RATE, RNG, cutoff, order)) > 110
+
+
+def test_steep_lowpass_is_near_to_a_long_windowed_sinc(speech: np.ndarray) -> None:
+    taps = signal.firwin(129, 5_000.0, fs=RATE, window="hamming")
+    expected = signal.fftconvolve(speech.astype(np.float64), taps, "same")
+    steep = arrays.lowpass(speech, RATE, RNG, kind="steep")
+    assert delay(expected, steep) == 0
+    assert snr(expected, steep) > 35  # the two fall differently between 4.8 and 5.2 kHz
+
+
+def test_lowpass_above_half_the_rate_does_nothing(speech: np.ndarray) -> None:
+    assert (arrays.lowpass(speech, 8_000, RNG) == speech).all()
+
+
+@pytest.mark.parametrize("kbps", [32, 48, 64, 96, 128])
+def test_mp3_has_exactly_the_bitrate(kbps: int, speech: np.ndarray) -> None:
+    longer, shorter = (len(codecs.mp3_bytes(speech[: s * RATE], RATE, kbps)) for s in (6, 1))
+    frame = kbps * 1000 / 8 * 576 / RATE
+    assert longer - shorter == pytest.approx(5 * kbps * 1000 / 8, abs=frame)
+
+
+def test_mp3_has_exactly_the_bitrate_in_stereo_at_44_1_khz(music: np.ndarray) -> None:
+    longer, shorter = (len(codecs.mp3_bytes(music[: s * 44_100], 44_100, 64)) for s in (6, 1))
+    assert longer - shorter == pytest.approx(5 * 8_000, abs=210)
+
+
+@pytest.mark.parametrize(
+    ("name", "strength"),
+    [("mp3", {"kbps": k}) for k in (8, 24, 32, 48, 64, 128)]
+    + [("vorbis", {"quality": q}) for q in (0.0, 0.4, 1.0)]
+    + [("opus", {"kbps": k}) for k in (16, 32, 64)]
+    + [("aac", {"kbps": k}) for k in (32, 64, 128)],
+)
+def test_codecs_keep_length_and_place(
+    name: str, strength: dict[str, float], speech: np.ndarray, music: np.ndarray
+) -> None:
+    for samples, rate in ((speech, RATE), (speech[:RATE], RATE), (music[:100_001], 44_100), (music[:50_000], 30_000)):
+        coded = catalogue.run(name, samples, rate, **strength)
+        assert coded.shape == samples.shape
+        assert coded.dtype == samples.dtype
+        late = delay(samples.reshape(len(samples), -1)[:, 0], coded.reshape(len(coded), -1)[:, 0])
+        # Opus resamples inside at low bitrates, which leaves a fraction of a sample.
+        assert abs(late) <= (1 if name == "opus" else 0)
+        assert snr(samples, coded) < 60  # it did go through a lossy codec
+
+
+def test_a_codec_takes_more_channels_than_two(music: np.ndarray) -> None:
+    five = np.concatenate((music, music, music[:, :1]), axis=1)[:44_100]
+    for name in ("mp3", "vorbis", "opus", "aac"):
+        coded = catalogue.run(name, five, 44_100)
+        assert all(snr(five[:, k], coded[:, k]) > 6 for k in range(5))
+
+
+@pytest.mark.parametrize("midrise", [False, True])
+def test_quantise_has_as_many_levels_as_said(midrise: bool) -> None:
+    ramp = np.linspace(-1.2, 1.2, 100_000)
+    quantised = arrays.quantise(ramp, RATE, RNG, 512, midrise)
+    assert len(np.unique(quantised)) == 512
+    assert np.diff(np.unique(quantised)) == pytest.approx(2 / 512)
+    assert (0.0 in quantised) is not midrise
+    inside = abs(ramp) < 1 - 2 / 512
+    assert abs(quantised - ramp)[inside].max() <= 1 / 512 + 1e-12
+
+
+def test_resample_keeps_the_passband_and_cuts_at_the_lower_rate(speech: np.ndarray) -> None:
+    frequency = np.fft.rfftfreq(len(speech), 1 / RATE)
+    before, doubled, halved = (
+        np.fft.rfft(y * np.hanning(len(speech)))
+        for y in (speech, arrays.resample(speech, RATE, RNG, 2.0), arrays.resample(speech, RATE, RNG, 0.5))
+    )
+    assert snr(abs(before), abs(before) + abs(doubled - before) * (frequency < 7_000)) > 80
+    assert snr(abs(before), abs(before) + abs(halved - before) * (frequency < 3_500)) > 80
+    assert snr(abs(before), abs(before) + abs(halved) * (frequency > 4_000)) > 80
+
+
+def textbook_vocoder(x: np.ndarray, speed: float, size: int) -> np.ndarray:
+    """The classic phase vocoder, frame by frame as in librosa, with the expected advance of each bin in full."""
+    hop = size // 4
+    window = signal.get_window("hann", size)
+    padded = np.pad(x, size // 2)
+    spectrum = np.array([np.fft.rfft(window * padded[k : k + size]) for k in range(0, len(padded) - size + 1, hop)])
+    steps = np.arange(0, len(spectrum), speed)
+    spectrum = np.pad(spectrum, ((0, 2), (0, 0)))
+    expected = 2 * np.pi * hop / size * np.arange(size // 2 + 1)
+    phase = np.angle(spectrum[0])
+    y, weight = np.zeros((2, (len(steps) - 1) * hop + size))
+    for k, step in enumerate(steps):
+        here, there = spectrum[int(step)], spectrum[int(step) + 1]
+        magnitude = (1 - step % 1) * abs(here) + step % 1 * abs(there)
+        frame = slice(k * hop, k * hop + size)
+        y[frame] += window * np.fft.irfft(magnitude * np.exp(1j * phase), size)
+        weight[frame] += window**2
+        deviation = np.angle(there) - np.angle(here) - expected
+        phase += expected + deviation - 2 * np.pi * np.round(deviation / (2 * np.pi))
+    kept = slice(size // 2, size // 2 + round(len(x) / speed))
+    return y[kept] / np.maximum(weight[kept], 1e-6)
+
+
+@pytest.mark.parametrize(("length", "window"), [(0.9, 2048), (1.15, 512)])
+def test_stretch_is_the_textbooks_phase_vocoder_twice(length: float, window: int, speech: np.ndarray) -> None:
+    x = speech.astype(np.float64)
+    # With the short window the frames fill more than one block.
+    assert window == 2048 or len(x) // (window // 4) > arrays.VOCODER_BLOCK
+    expected = textbook_vocoder(textbook_vocoder(x, 1 / length, window), length, window)
+    stretched = arrays.stretch(x, RATE, RNG, length, window)
+    assert len(stretched) == len(x)
+    n = min(len(expected), len(x))
+    assert snr(expected[:n], stretched[:n]) > 60  # rounding turns the phases of nearly silent bins
+
+
+def test_stretch_keeps_pitch_and_level_of_a_tone() -> None:
+    tone = 0.5 * np.sin(2 * np.pi * 1_000 * np.arange(3 * RATE) / RATE)
+    middle = slice(RATE, 2 * RATE)
+    stretched = arrays.stretch(tone, RATE, RNG)[middle]
+    assert np.argmax(abs(np.fft.rfft(stretched))) == 1_000
+    # The bins of one tone come out of step with each other, which costs up to a tenth of the amplitude.
+    assert np.std(stretched) == pytest.approx(np.std(tone[middle]), rel=0.1)
+
+
+def test_speed_moves_the_pitch() -> None:
+    tone = np.sin(2 * np.pi * 1_000 * np.arange(2 * RATE) / RATE)
+    fast = arrays.speed(tone, RATE, RNG, 1.1)
+    assert len(fast) == math.ceil(2 * RATE / 1.1)
+    assert np.argmax(abs(np.fft.rfft(fast[:RATE]))) == 1_100
+
+
+@pytest.mark.parametrize("seconds", [0.1, -0.1, 7.0, -7.0, 0.0])
+def test_shift_moves_zeros_in(seconds: float, speech: np.ndarray) -> None:
+    by = round(seconds * RATE)
+    padded = np.pad(speech, 7 * RATE)
+    expected = padded[7 * RATE - by :][: len(speech)]
+    assert (arrays.shift(speech, RATE, RNG, seconds) == expected).all()
+
+
+def test_echo_comes_once_and_later() -> None:
+    click = np.zeros(RATE)
+    click[100] = 1.0
+    echoed = arrays.echo(click, RATE, RNG, 0.1, 0.3)
+    assert dict(zip(np.flatnonzero(echoed), echoed[echoed != 0], strict=True)) == {100: 1.0, 1_700: 0.3}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(sorted(catalogue.ATTACKS)),
+    rate=st.sampled_from((8_000, 16_000, 22_050, 44_100, 48_000, 96_000, 192_000)),
+    channels=st.integers(0, 3),
+    n=st.integers(1, 30_000),
+    dtype=st.sampled_from((np.float32, np.float64)),
+)
+def test_every_attack_takes_any_shape_rate_and_length(
+    name: str, rate: int, channels: int, n: int, dtype: type, music: np.ndarray
+) -> None:
+    samples: np.ndarray = (music[:n, 0] if channels == 0 else music[:n, [0, 1, 0][:channels]]).astype(dtype)
+    untouched = samples.copy()
+    attacked = catalogue.run(name, samples, rate)
+    assert attacked.dtype == samples.dtype
+    assert attacked.shape[1:] == samples.shape[1:]
+    assert np.isfinite(attacked).all()
+    assert (samples == untouched).all()
+    if name not in ("crop", "speed"):
+        assert len(attacked) == n
