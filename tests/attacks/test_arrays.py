@@ -81,6 +81,14 @@ def test_codecs_keep_length_and_place(
         assert snr(samples, coded) < 60  # it did go through a lossy codec
 
 
+def test_vorbis_takes_minutes(music: np.ndarray) -> None:
+    # libsndfile's encoder crashes when it gets this much at once.
+    minutes = np.tile(music, (12, 1))
+    coded = catalogue.run("vorbis", minutes, 44_100)
+    assert coded.shape == minutes.shape
+    assert snr(minutes[-100_000:], coded[-100_000:]) > 6
+
+
 def test_a_codec_takes_more_channels_than_two(music: np.ndarray) -> None:
     five = np.concatenate((music, music, music[:, :1]), axis=1)[:44_100]
     for name in ("mp3", "vorbis", "opus", "aac"):

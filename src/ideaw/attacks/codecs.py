@@ -28,6 +28,9 @@ OPUS_SCALE = (6, 256)
 AAC_DELAY = 1_024
 """Samples that FFmpeg's encoder delays; an ADTS stream has no place to say so."""
 
+WRITE_BLOCK = 1 << 16
+"""Samples written at once: libsndfile's Vorbis encoder overflows the stack on a minute or more."""
+
 MP3_DELAY = 1_105
 """Samples that LAME and the decoder delay when a frame is too small for the header that says so."""
 
@@ -73,8 +76,13 @@ def _at_rate(
 
 def _encode(samples: np.ndarray, rate: int, container: str, subtype: str, level: float) -> bytes:
     buffer = io.BytesIO()
+    channels = 1 if samples.ndim == 1 else samples.shape[1]
     mode = {"bitrate_mode": "CONSTANT"} if container == "MP3" else {}
-    soundfile.write(buffer, samples, rate, format=container, subtype=subtype, compression_level=level, **mode)
+    with soundfile.SoundFile(
+        buffer, "w", rate, channels, subtype, format=container, compression_level=level, **mode
+    ) as file:
+        for start in range(0, len(samples), WRITE_BLOCK):
+            file.write(samples[start : start + WRITE_BLOCK])
     return buffer.getvalue()
 
 
