@@ -70,7 +70,9 @@ class Coupling(nn.Module):
             self.nets = nn.ModuleList([make(inputs, width, 2 * config.channels, config.bands)])
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        scale, shift = torch.cat([net(x) for net in self.nets], 1).float().chunk(2, 1)
+        with mixed_precision(x):
+            both = torch.cat([net(x) for net in self.nets], 1)
+        scale, shift = both.float().chunk(2, 1)
         return self.clamp * (2 * torch.sigmoid(scale) - 1), shift
 
 
@@ -125,6 +127,11 @@ def seen_channels(config: NetConfig) -> int:
 
 def subnet_kind(config: NetConfig) -> type[ConvSubnet] | type[DenseSubnet]:
     return {"conv": ConvSubnet, "dense": DenseSubnet}[config.subnet]
+
+
+def mixed_precision(x: Tensor) -> torch.autocast:
+    """On a GPU the subnets compute in bfloat16; the couplings, and everything on a CPU, in float32."""
+    return torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda)
 
 
 def _quiet(layer: nn.Module) -> None:

@@ -37,6 +37,9 @@ class NetConfig:
     pilot: bool = True
     """One more bit in stage 2 that is always 1: it tells whether the polarity was inverted."""
 
+    reach: int = 160
+    """Segments are read up to this many samples off their place: the code's evidence tells how many. 0: no search."""
+
     @property
     def bands(self) -> int:
         """Bands of the squeezed spectrum; the Nyquist bin and what does not fill a band are left alone."""
@@ -63,4 +66,5 @@ PAPER = NetConfig(
     auxiliary="random",
     carriers="noise",
     pilot=False,
+    reach=0,
 )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ideaw.audio.grid import BINS, HOP, RATE, SEGMENT
-from ideaw.nets.blocks import InvertibleBlock, features, seen_channels, subnet_kind
+from ideaw.nets.blocks import InvertibleBlock, features, mixed_precision, seen_channels, subnet_kind
 from ideaw.nets.config import NetConfig
 from ideaw.nets.regulators import Regulators
 from ideaw.nets.spectrum import istft, level, stft
@@ -49,7 +49,10 @@ class BalanceBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         for net in self.nets:
-            x = x + net(features(x) if self.shaped else x).float()
+            seen = features(x) if self.shaped else x
+            with mixed_precision(x):
+                correction = net(seen)
+            x = x + correction.float()
         return x
 
 
@@ -70,11 +73,12 @@ class Ideaw(nn.Module):
 
     # On squeezed spectra (batch, channels, frames, bands): what is exported.
 
-    def mark(self, host: Tensor, message: Tensor, code: Tensor) -> Tensor:
-        """Host and the streams of message and code → the residual that marks the host."""
+    def mark(self, host: Tensor, message: Tensor, code: Tensor | None) -> Tensor:
+        """Host and the streams of message and code (None: stage 1 alone) → the residual that marks the host."""
         before = host * self.whitening
         after, _ = self.message_stage(before, message)
-        after, _ = self.code_stage(after, code)
+        if code is not None:
+            after, _ = self.code_stage(after, code)
         return (after - before) / self.whitening
 
     def locate(self, received: Tensor, balanced: bool = True) -> tuple[Tensor, Tensor]:
@@ -91,19 +95,22 @@ class Ideaw(nn.Module):
 
     # On segments (batch, SEGMENT) of 16 kHz audio; bits (batch, bits) of −1 and +1.
 
-    def embed(self, audio: Tensor, message: Tensor, code: Tensor, snr: Tensor | float | None, phase: Tensor | None = None) -> Tensor:
+    def embed(
+        self,
+        audio: Tensor,
+        message: Tensor,
+        code: Tensor | None,
+        snr: Tensor | float | None,
+        phase: Tensor | None = None,
+    ) -> Tensor:
         """Audio with the mark in it, exactly `snr` dB below it (None: as the network leaves it).
 
-        `phase` (batch,) is the frame of the ring that the segment begins with.
+        `phase` (batch,) is the frame of the ring that the segment begins with. Without a code, stage 1 alone.
         """
         loudness = level(audio)
-        if self.config.pilot:
-            code = torch.cat([code, torch.ones_like(code[:, :1])], 1)
-        streams = [
-            self.squeeze(stft(turn(regulators.to_signal(bits), phase), ring=True))
-            for regulators, bits in ((self.message_regulators, message), (self.code_regulators, code))
-        ]
-        residual = self.mark(self.squeeze(stft(audio / loudness)), *streams)
+        message_stream = self.stream(self.message_regulators, message, phase)
+        code_stream = None if code is None else self.stream(self.code_regulators, self.with_pilot(code), phase)
+        residual = self.mark(self.squeeze(stft(audio / loudness)), message_stream, code_stream)
         residual = istft(self.unsqueeze(residual)) * loudness
         return audio + (residual if snr is None else limit(residual, audio, snr))
 
@@ -111,11 +118,32 @@ class Ideaw(nn.Module):
         """Logits of message and code, the pilot last if there is one; positive for 1."""
         code, host = self.locate(self.squeeze(stft(audio / level(audio))), balanced)
         message = self.read(host)
-        back = None if phase is None else -phase
-        return (
-            self.message_regulators.to_bits(turn(istft(self.unsqueeze(message), ring=True), back)),
-            self.code_regulators.to_bits(turn(istft(self.unsqueeze(code), ring=True), back)),
-        )
+        return self.logits(message, code, phase)
+
+    def extract_first_stage(self, audio: Tensor, phase: Tensor | None = None) -> Tensor:
+        """Logits of the message where only stage 1 has marked."""
+        message = self.read(self.squeeze(stft(audio / level(audio))) * self.whitening)
+        return self.message_regulators.to_bits(self._signal(message, phase))
+
+    def stream(self, regulators: Regulators, bits: Tensor, phase: Tensor | None) -> Tensor:
+        """Bits → the watermark stream that carries them."""
+        return self.squeeze(stft(turn(regulators.to_signal(bits), None if phase is None else phase * HOP), ring=True))
+
+    def logits(self, message: Tensor, code: Tensor, phase: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The two watermark streams → the bits that they carry, read where the code's evidence is strongest."""
+        message_signal, code_signal = self._signal(message, phase), self._signal(code, phase)
+        if self.config.reach:
+            with torch.no_grad():
+                late = self.code_regulators.find(code_signal, self.config.reach)
+            message_signal, code_signal = turn(message_signal, late), turn(code_signal, late)
+        return self.message_regulators.to_bits(message_signal), self.code_regulators.to_bits(code_signal)
+
+    def _signal(self, stream: Tensor, phase: Tensor | None) -> Tensor:
+        return turn(istft(self.unsqueeze(stream), ring=True), None if phase is None else -phase * HOP)
+
+    def with_pilot(self, code: Tensor) -> Tensor:
+        """The code's bits as stage 2 embeds them."""
+        return torch.cat([code, torch.ones_like(code[:, :1])], 1) if self.config.pilot else code
 
     def squeeze(self, spectrum: Tensor) -> Tensor:
         """(batch, frames, BINS) complex → (batch, channels, frames, bands): neighbouring bins become channels."""
@@ -140,11 +168,11 @@ def limit(residual: Tensor, audio: Tensor, snr: Tensor | float) -> Tensor:
     return residual * (allowed / residual.norm(dim=-1).clamp_min(1e-9))[:, None]
 
 
-def turn(ring: Tensor, phase: Tensor | None) -> Tensor:
-    """(batch, SEGMENT) turned so that each begins at its own frame `phase` (batch,)."""
-    if phase is None:
+def turn(ring: Tensor, by: Tensor | None) -> Tensor:
+    """(batch, SEGMENT) turned so that each begins at its own sample `by` (batch,)."""
+    if by is None:
         return ring
-    index = (torch.arange(SEGMENT, device=ring.device) + phase[:, None] * HOP) % SEGMENT
+    index = (torch.arange(SEGMENT, device=ring.device) + by[:, None]) % SEGMENT
     return ring.gather(1, index)
 
 

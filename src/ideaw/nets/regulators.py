@@ -37,6 +37,13 @@ class Regulators(nn.Module):
         """(batch, SEGMENT) → logits (batch, bits), positive for 1."""
         return signal @ self.read.T + self.offset
 
+    def find(self, signal: Tensor, reach: int) -> Tensor:
+        """(batch, SEGMENT) → how many samples late, within ± reach, the evidence of all bits is strongest; (batch,)."""
+        match = torch.fft.rfft(signal)[:, None] * torch.fft.rfft(self.read).conj()
+        evidence = torch.fft.irfft(match, SEGMENT).abs().sum(1)
+        late = torch.arange(-reach, reach + 1, device=signal.device)
+        return late[evidence[:, late % SEGMENT].argmax(1)]
+
 
 def noise(bits: int, generator: torch.Generator) -> Tensor:
     """Carriers of white noise, (bits, SEGMENT), whose sum has variance 1."""

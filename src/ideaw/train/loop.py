@@ -1,0 +1,225 @@
+"""The training loop, top to bottom: build or resume, step, log, validate, save.
+
+Runs on one GPU (or the CPU); under `torchrun` on several, each with its share of the batch.
+"""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from ideaw.attacks.batch import Draw
+from ideaw.errors import IdeawError
+from ideaw.nets.blocks import InvertibleBlock
+from ideaw.nets.discriminator import Discriminator
+from ideaw.nets.model import Ideaw
+from ideaw.train import checkpoint, losses
+from ideaw.train.data import load_pools
+from ideaw.train.recipe import Recipe
+from ideaw.train.step import Moment, moment, take
+from ideaw.train.validate import validate
+
+MARGIN = 250
+"""Samples of unmarked audio kept on both sides of a segment, so that it can be read off its place."""
+
+
+def train(
+    recipe: Recipe,
+    data: Path,
+    out: Path,
+    minutes: float | None = None,
+    log_every: int = 50,
+    validate_every: int = 1000,
+    stop_after: int | None = None,
+) -> dict[str, float]:
+    """Train until the recipe's last step, or stop before that after some minutes or at a step, and save.
+
+    A run whose folder holds a checkpoint goes on from there. Returns the last validation.
+    """
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device = _device(world)
+    if recipe.batch % world:
+        raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: make it a multiple of {world}")
+    torch.manual_seed(recipe.seed)
+    pool, held_out = load_pools(data, MARGIN, device)
+    model = Ideaw(recipe.net).to(device)
+    critic = Discriminator().to(device) if recipe.losses.identify else None
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
+    optimiser = make_optimiser(recipe, model)
+    critic_optimiser = make_optimiser(recipe, critic) if critic else None
+    step, skipped = 0, 0
+    kept = checkpoint.load(out / "checkpoint")
+    if kept:
+        parts, facts = kept
+        step, skipped = facts["step"], facts["skipped"]
+        model.load_state_dict(parts["model"])
+        average.module.load_state_dict(parts["average"])
+        average.n_averaged.fill_(facts["averaged"])
+        checkpoint.restore_optimiser(optimiser, model, parts, "optimiser")
+        if critic and critic_optimiser:
+            critic.load_state_dict(parts["critic"])
+            checkpoint.restore_optimiser(critic_optimiser, critic, parts, "critic")
+    if device.type == "cuda":
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if recipe.compile:
+        compile_blocks(model)
+
+    def save() -> None:
+        parts = {"model": model.state_dict(), "average": average.module.state_dict()}
+        parts |= checkpoint.optimiser_state(optimiser, model, "optimiser")
+        if critic and critic_optimiser:
+            parts |= {"critic": critic.state_dict()} | checkpoint.optimiser_state(critic_optimiser, critic, "critic")
+        facts = {
+            "step": step,
+            "skipped": skipped,
+            "averaged": int(average.n_averaged),
+            "recipe": dataclasses.asdict(recipe),
+            "hours_of_audio": round(pool.seconds / 3600, 2),
+        }
+        checkpoint.save(out / "checkpoint", parts, facts)
+
+    last = min(recipe.steps, stop_after or recipe.steps)
+    began, since, found = time.monotonic(), step, {}
+    with _log(out, recipe, step, rank) as log:
+        while step < last and (minutes is None or time.monotonic() - began < 60 * minutes):
+            now = moment(recipe, step)
+            draw = Draw.at(recipe.seed * 1000 + rank, step, device)
+            outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw)
+            optimiser.zero_grad(set_to_none=True)
+            outcome.loss.backward()
+            taken = _descend(optimiser, model, now, recipe.clip, world)
+            skipped += not taken
+            if taken:
+                average.update_parameters(model)
+            if critic and critic_optimiser:
+                critic_optimiser.zero_grad(set_to_none=True)
+                losses.discriminate(critic(outcome.host), critic(outcome.marked.detach())).backward()
+                _descend(critic_optimiser, critic, now, recipe.clip, world)
+            step += 1
+            if step % log_every == 0 or step == last:
+                speed = recipe.batch * (step - since) / (time.monotonic() - began)
+                report = {key: value.item() for key, value in outcome.report.items()}
+                log(step, report | {"learning_rate": now.learning_rate, "skipped": skipped, "segments_per_second": speed})
+            if rank == 0 and (step % validate_every == 0):
+                found = validate(_averaged(average), held_out, now.snr)
+                log(step, {f"valid_{key}": value for key, value in found.items()})
+                save()
+        if rank == 0:
+            found = validate(_averaged(average), held_out, moment(recipe, step).snr)
+            log(step, {f"valid_{key}": value for key, value in found.items()})
+            save()
+    if world > 1:
+        dist.destroy_process_group()
+    return found
+
+
+def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, clip: float, world: int) -> bool:
+    """One step down the gradient; False, and nothing changed, if the gradient is not finite."""
+    parameters = [p for p in module.parameters() if p.grad is not None]
+    if world > 1:
+        for parameter in parameters:
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= world
+    norm = nn.utils.clip_grad_norm_(parameters, clip or float("inf"))
+    if not torch.isfinite(norm):
+        return False
+    for group in optimiser.param_groups:
+        group["lr"] = now.learning_rate
+    optimiser.step()
+    return True
+
+
+def make_optimiser(recipe: Recipe, module: nn.Module) -> torch.optim.Optimizer:
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[recipe.optimiser]
+    return kind(
+        module.parameters(),
+        lr=recipe.learning_rate,
+        betas=recipe.betas,
+        weight_decay=recipe.weight_decay,
+        fused=next(module.parameters()).is_cuda,
+    )
+
+
+def _device(world: int) -> torch.device:
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = True
+    else:
+        device = torch.device("cpu")
+    if world > 1:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return device
+
+
+def compile_blocks(model: Ideaw) -> None:
+    """Compile block by block: the blocks of a stage are alike, so each kind is compiled once, for any batch."""
+    torch._dynamo.config.recompile_limit = 64
+    for module in model.modules():
+        if isinstance(module, InvertibleBlock):
+            module.forward = _compiled(module.forward)  # type: ignore[method-assign]
+            module.inverse = _compiled(module.inverse)  # type: ignore[method-assign]
+
+
+def _compiled(direction: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+    fast = torch.compile(direction)
+
+    def call(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        for stream in (x, s):
+            torch._dynamo.maybe_mark_dynamic(stream, 0)
+        return fast(x, s)
+
+    return call
+
+
+def _averaged(average: AveragedModel) -> Ideaw:
+    assert isinstance(average.module, Ideaw)
+    return average.module
+
+
+@contextmanager
+def _log(out: Path, recipe: Recipe, step: int, rank: int) -> Iterator[Callable[[int, dict[str, Any]], None]]:
+    """A function that logs values at a step: JSON lines, TensorBoard if it is installed, a bar on a terminal."""
+    if rank:
+        yield lambda step, values: None
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console(stderr=True)
+    columns = (TextColumn(recipe.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[told]}"))
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+
+        board = SummaryWriter(str(out / "tensorboard"), purge_step=step)
+    except ImportError:
+        board = None
+    with (out / "log.jsonl").open("a") as lines, Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=recipe.steps, completed=step, told="")
+
+        def log(step: int, values: dict[str, Any]) -> None:
+            rounded = {key: round(value, 6) for key, value in values.items()}
+            lines.write(json.dumps({"step": step} | rounded) + "\n")
+            lines.flush()
+            told = " ".join(f"{key} {value:.4g}" for key, value in rounded.items())
+            bar.update(task, completed=step, told=told)
+            if not console.is_terminal:
+                console.print(f"step {step}: {told}", soft_wrap=True, highlight=False)
+            if board:
+                for key, value in values.items():
+                    board.add_scalar(key, value, step)
+
+        yield log
+        if board:
+            board.close()

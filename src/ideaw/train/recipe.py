@@ -1,0 +1,97 @@
+"""A recipe says how one model is trained. It is a YAML file whose keys are the fields below."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+import yaml
+
+from ideaw.errors import IdeawError
+from ideaw.nets.config import NetConfig
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Weights of the terms of the loss; a term of weight 0 is not computed."""
+
+    kind: Literal["logistic", "squared"] = "logistic"
+    """How bits are compared: cross-entropy of logits, or the paper's distance."""
+    message: float = 1.0
+    code: float = 0.5
+    first_stage: float = 0.0
+    """The message read after stage 1 alone, before the code is on top of it."""
+    perceptual: float = 0.0
+    """The paper's perceptual loss: how far the marked audio is from the host."""
+    identify: float = 0.0
+    """How well the discriminator, which then is trained along, tells marked audio from host audio."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what comes out of a training run, but the audio."""
+
+    name: str
+    net: NetConfig = field(default_factory=NetConfig)
+    steps: int = 10_000
+    batch: int = 128
+    """Segments in a step, over all GPUs together."""
+    seed: int = 1
+
+    snr: float | None = 38.0
+    """The level, in dB, that residuals are brought to by construction; None: only the losses keep them small."""
+    snr_start: float = 15.0
+    snr_ramp: float = 0.5
+    """Share of the run over which the level goes from `snr_start` to `snr`."""
+    snr_spread: float = 2.0
+    """Each segment's level is drawn within ± this."""
+
+    attacks: Mapping[str, float] = field(default_factory=dict)
+    """Attack → share of each batch; the rest stays as it is."""
+    attacks_from: float = 0.0
+    """Share of the run after which attacks and balance block come in: the paper's second training stage."""
+    jitter: int = 125
+    """Segments are read up to this many samples off their true place."""
+
+    losses: Losses = field(default_factory=Losses)
+    optimiser: Literal["adamw", "adam"] = "adamw"
+    learning_rate: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 1e-4
+    schedule: Literal["cosine", "step"] = "cosine"
+    """`cosine` warms up and then falls over the last 70 %; `step` halves every tenth of each training stage."""
+    warm_up: int = 300
+    clip: float = 1.0
+    """Largest norm of a gradient; 0: no limit."""
+    average: float = 0.999
+    """Decay of the running average of the weights, which is what is shipped."""
+    compile: bool = False
+    """Let torch compile the invertible blocks: worth it for long runs on a GPU."""
+
+
+def read_recipe(path: Path, **overrides: Any) -> Recipe:
+    """The recipe in a YAML file, with some fields given anew."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise IdeawError(f"{path} is not a readable recipe: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict):
+        raise IdeawError(f"{path} is not a recipe: it must hold the fields of one, as YAML")
+    given = {key: value for key, value in overrides.items() if value is not None}
+    recipe = build(Recipe, {"name": path.stem} | content | given, str(path))
+    assert isinstance(recipe, Recipe)
+    return recipe
+
+
+def build(kind: type, content: Mapping[str, Any], where: str) -> Any:
+    """A dataclass from a mapping, nested ones included; an unknown key is an error that lists the known ones."""
+    known = {f.name for f in fields(kind)}
+    hints = get_type_hints(kind)
+    for key in content:
+        if key not in known:
+            raise IdeawError(f"{where}: unknown field {key!r}; known are {', '.join(sorted(known))}")
+    values = {
+        key: build(hints[key], value, f"{where}, {key}") if is_dataclass(hints[key]) else value
+        for key, value in content.items()
+    }
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})

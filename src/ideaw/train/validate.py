@@ -1,0 +1,28 @@
+"""How well a network reads on audio it was not trained on: clean, and under the paper's attacks in their batched forms."""
+
+import torch
+
+from ideaw.attacks import batch, catalogue
+from ideaw.attacks.batch import Draw
+from ideaw.audio.grid import SEGMENT
+from ideaw.nets.model import Ideaw
+from ideaw.train.data import Pool
+
+SEED = 7
+
+
+@torch.no_grad()
+def validate(model: Ideaw, pool: Pool, snr: float | None, segments: int = 256) -> dict[str, float]:
+    """Attack → share of bits of message and code together that are read right, with the location known."""
+    draw = Draw.at(SEED, 0, pool.samples.device)
+    host = pool.draw(segments, draw)[:, pool.margin : pool.margin + SEGMENT]
+    sizes = (model.config.message_bits, model.config.code_bits)
+    bits = torch.randint(2, (segments, sum(sizes)), generator=draw.device, device=host.device).float() * 2 - 1
+    marked = model.embed(host, *bits.split(sizes, 1), snr)
+    found = {}
+    for name in ("clean", *catalogue.PAPER):
+        attacked = marked if name == "clean" else getattr(batch, name)(marked, draw)
+        message, code = model.extract(attacked)
+        read = torch.cat([message, code[:, : sizes[1]]], 1)
+        found[name] = ((read > 0) == (bits > 0)).float().mean().item()
+    return found
