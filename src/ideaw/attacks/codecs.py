@@ -6,9 +6,10 @@ sizes of files that it wrote (libsndfile 1.2.2).
 """
 
 import io
+import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 
 import numpy as np
@@ -142,20 +143,25 @@ def aac(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="codec")
+def _pool() -> ProcessPoolExecutor:
+    """Processes, not threads: libsndfile calls back into Python for every block of a file in memory."""
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
+
+
+def _each(codec: Callable[..., np.ndarray], clips: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
+    return np.stack(list(_pool().map(codec, clips, [RATE] * len(clips), strengths)))
 
 
 def mp3_clips(clips: np.ndarray, kbps: Sequence[int]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through MP3, each at its own bitrate, on all cores."""
-    return np.stack(list(_pool().map(lambda clip, k: mp3(clip, RATE, k), clips, kbps)))
+    return _each(mp3, clips, kbps)
 
 
 def vorbis_clips(clips: np.ndarray, quality: Sequence[float]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through Vorbis, each at its own quality, on all cores."""
-    return np.stack(list(_pool().map(lambda clip, q: vorbis(clip, RATE, q), clips, quality)))
+    return _each(vorbis, clips, quality)
 
 
 def opus_clips(clips: np.ndarray, kbps: Sequence[int]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through Opus, each at its own bitrate, on all cores."""
-    return np.stack(list(_pool().map(lambda clip, k: opus(clip, RATE, k), clips, kbps)))
+    return _each(opus, clips, kbps)

@@ -38,7 +38,7 @@ class NetConfig:
     """One more bit in stage 2 that is always 1: it tells whether the polarity was inverted."""
 
     reach: int = 160
-    """Segments are read up to this many samples off their place: the code's evidence tells how many. 0: no search."""
+    """Segments are read up to this many samples off their place: the evidence of all bits tells how many. 0: no search."""
 
     @property
     def bands(self) -> int:

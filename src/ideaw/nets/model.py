@@ -130,13 +130,19 @@ class Ideaw(nn.Module):
         return self.squeeze(stft(turn(regulators.to_signal(bits), None if phase is None else phase * HOP), ring=True))
 
     def logits(self, message: Tensor, code: Tensor, phase: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The two watermark streams → the bits that they carry, read where the code's evidence is strongest."""
+        """The two watermark streams → the bits that they carry, read at the lag where their evidence is strongest."""
         message_signal, code_signal = self._signal(message, phase), self._signal(code, phase)
         if self.config.reach:
-            with torch.no_grad():
-                late = self.code_regulators.find(code_signal, self.config.reach)
+            late = self.lag(message_signal, code_signal)
             message_signal, code_signal = turn(message_signal, late), turn(code_signal, late)
         return self.message_regulators.to_bits(message_signal), self.code_regulators.to_bits(code_signal)
+
+    @torch.no_grad()
+    def lag(self, message_signal: Tensor, code_signal: Tensor) -> Tensor:
+        """By how many samples, within ± reach, the marks in (batch, SEGMENT) signals come late; (batch,)."""
+        evidence = self.message_regulators.evidence(message_signal) + self.code_regulators.evidence(code_signal)
+        late = torch.arange(-self.config.reach, self.config.reach + 1, device=evidence.device)
+        return late[evidence[:, late % SEGMENT].argmax(1)]
 
     def _signal(self, stream: Tensor, phase: Tensor | None) -> Tensor:
         return turn(istft(self.unsqueeze(stream), ring=True), None if phase is None else -phase * HOP)

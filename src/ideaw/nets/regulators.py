@@ -37,12 +37,10 @@ class Regulators(nn.Module):
         """(batch, SEGMENT) → logits (batch, bits), positive for 1."""
         return signal @ self.read.T + self.offset
 
-    def find(self, signal: Tensor, reach: int) -> Tensor:
-        """(batch, SEGMENT) → how many samples late, within ± reach, the evidence of all bits is strongest; (batch,)."""
+    def evidence(self, signal: Tensor) -> Tensor:
+        """(batch, SEGMENT) → how much all bits together speak, were the signal late by 0, 1, … samples; the same shape."""
         match = torch.fft.rfft(signal)[:, None] * torch.fft.rfft(self.read).conj()
-        evidence = torch.fft.irfft(match, SEGMENT).abs().sum(1)
-        late = torch.arange(-reach, reach + 1, device=signal.device)
-        return late[evidence[:, late % SEGMENT].argmax(1)]
+        return torch.fft.irfft(match, SEGMENT).abs().sum(1)
 
 
 def noise(bits: int, generator: torch.Generator) -> Tensor:

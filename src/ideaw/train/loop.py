@@ -17,6 +17,7 @@ import torch._dynamo
 import torch.distributed as dist
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -43,10 +44,12 @@ def train(
     log_every: int = 50,
     validate_every: int = 1000,
     stop_after: int | None = None,
+    begin: Path | None = None,
 ) -> dict[str, float]:
     """Train until the recipe's last step, or stop before that after some minutes or at a step, and save.
 
-    A run whose folder holds a checkpoint goes on from there. Returns the last validation.
+    A run whose folder holds a checkpoint goes on from there; a new one may begin with the weights in a file.
+    Returns the last validation.
     """
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = _device(world)
@@ -54,7 +57,10 @@ def train(
         raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: make it a multiple of {world}")
     torch.manual_seed(recipe.seed)
     pool, held_out = load_pools(data, MARGIN, device)
-    model = Ideaw(recipe.net).to(device)
+    model = Ideaw(recipe.net)
+    if begin:
+        model.load_state_dict({key: value.float() for key, value in load_file(begin).items()})
+    model.to(device)
     critic = Discriminator().to(device) if recipe.losses.identify else None
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
     optimiser = make_optimiser(recipe, model)

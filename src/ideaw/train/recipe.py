@@ -52,6 +52,8 @@ class Recipe:
     """Share of the run after which attacks and balance block come in: the paper's second training stage."""
     jitter: int = 125
     """Segments are read up to this many samples off their true place."""
+    jitter_ramp: float = 0.0
+    """Share of the run over which that grows from 0."""
 
     losses: Losses = field(default_factory=Losses)
     optimiser: Literal["adamw", "adam"] = "adamw"

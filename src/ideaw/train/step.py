@@ -33,6 +33,7 @@ class Moment:
     learning_rate: float
     snr: float | None
     attacked: bool
+    jitter: float
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def moment(recipe: Recipe, step: int) -> Moment:
     else:
         begin, length = (recipe.attacks_from, 1 - recipe.attacks_from) if attacked else (0.0, recipe.attacks_from)
         rate = 0.5 ** int(10 * (done - begin) / length)
-    return Moment(recipe.learning_rate * rate, snr, attacked)
+    jitter = recipe.jitter * min(1.0, done / recipe.jitter_ramp if recipe.jitter_ramp else 1.0)
+    return Moment(recipe.learning_rate * rate, snr, attacked, jitter)
 
 
 def take(model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe, number: int, now: Moment, draw: Draw) -> Outcome:
@@ -74,7 +76,7 @@ def take(model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe,
 
     marked = model.embed(host, message, code, snr, phase)
     around = torch.cat([placed[:, :margin], marked, placed[:, margin + SEGMENT :]], 1)
-    off = torch.randint(-recipe.jitter, recipe.jitter + 1, (number,), generator=draw.device, device=device)
+    off = ((torch.rand(number, generator=draw.device, device=device) * 2 - 1) * now.jitter).round().long()
     read_message, read_code = _read(model, around, placed, off + margin, phase, recipe, now, draw)
 
     wanted = model.with_pilot(code)

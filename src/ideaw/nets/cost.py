@@ -1,0 +1,49 @@
+"""What a network costs: its parameters, and the multiply-adds of each of its functions for a second of audio."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ideaw.audio.grid import FRAMES
+from ideaw.nets.model import Ideaw
+
+
+def parameters(model: Ideaw) -> dict[str, int]:
+    """Numbers that are trained, by part."""
+    parts = {
+        "stage 1": model.message_stage,
+        "stage 2": model.code_stage,
+        "balance block": model.balance,
+        "length regulators": nn.ModuleList([model.message_regulators, model.code_regulators]),
+    }
+    return {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+
+
+def multiply_adds(model: Ideaw) -> dict[str, int]:
+    """Function → multiply-adds of its convolutions for one second of audio."""
+    shape = (1, model.config.channels, FRAMES, model.config.bands)
+    stream = torch.zeros(shape, device=next(model.parameters()).device)
+    return {
+        "embed": _count(model, lambda: model.mark(stream, stream, stream)),
+        "locate": _count(model, lambda: model.locate(stream)),
+        "message": _count(model, lambda: model.read(model.locate(stream)[1])),
+    }
+
+
+@torch.no_grad()
+def _count(model: nn.Module, run: Callable[[], object]) -> int:
+    total = 0
+
+    def add(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        assert isinstance(layer, nn.Conv2d)
+        total += output[0, 0].numel() * layer.weight.numel()
+
+    hooks = [m.register_forward_hook(add) for m in model.modules() if isinstance(m, nn.Conv2d)]
+    try:
+        run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return total
