@@ -355,7 +355,7 @@ def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> 
 
 
 TRAINING: dict[str, Callable[..., Tensor]] = {
-    "noise": partial(noise, snr=(20.0, 45.0), tilt=(-2.0, 2.0)),
+    "noise": partial(noise, snr=(25.0, 45.0), tilt=(-2.0, 2.0)),
     "lowpass": partial(
         lowpass,
         cutoff=(3_500.0, 6_500.0),
@@ -366,13 +366,13 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "highpass": partial(highpass, cutoff=(60.0, 500.0), order=tuple(range(1, 9)), zero_phase=(False, True)),
     "mp3": partial(mp3, kbps=(32, 48, 64, 96, 128)),
     "vorbis": partial(vorbis, quality=(0.1, 0.2, 0.4, 0.6, 0.8)),
-    "opus": partial(opus, kbps=(16, 24, 32, 48, 64)),
-    "quantise": partial(quantise, levels=(2.0**8, 2.0**11), midrise=(False, True)),
-    "dropout": partial(dropout, share=(0.0005, 0.01)),
+    "opus": partial(opus, kbps=(24, 32, 48, 64)),
+    "quantise": partial(quantise, levels=(2.0**8.5, 2.0**11), midrise=(False, True)),
+    "dropout": partial(dropout, share=(0.0005, 0.005)),
     "resample": partial(resample, ratio=(0.5, 0.69, 0.75, 2.0, 2.75, 3.0), start=(0.85, 0.98)),
     "amplitude": partial(amplitude, gain=(0.1, 1.6)),
     "stretch": partial(
-        stretch, length=(0.85, 1.15), window=(512, 1024, 2048), kind=("vocoder", "vocoder", "vocoder", "linear")
+        stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=("vocoder", "vocoder", "vocoder", "linear")
     ),
     "polarity": polarity,
     "shift": partial(shift, seconds=(-0.1, 0.1)),
