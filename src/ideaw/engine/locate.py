@@ -33,7 +33,7 @@ class Place:
         return min(1.0, SEGMENT * math.erfc(abs(self.score) / math.sqrt(2)))
 
 
-def place(code_signal: NDArray[np.float32], pattern: NDArray[np.float32]) -> Place:
+def place(code_signal: NDArray[np.float32], pattern: NDArray[np.floating]) -> Place:
     """(n,) signal of the code and (SEGMENT,) pattern of the code that is looked for → its most likely place."""
     scores = _scores(seconds(code_signal, 0).sum(0, dtype=np.float64), pattern)
     offset = int(np.abs(scores).argmax())
@@ -55,15 +55,16 @@ def spans(length: int, offset: int) -> NDArray[np.int64]:
     return np.stack([starts, starts + SEGMENT], 1).clip(0, length)
 
 
-def each_score(code_signal: NDArray[np.float32], pattern: NDArray[np.float32], offset: int) -> NDArray[np.float64]:
+def each_score(code_signal: NDArray[np.float32], pattern: NDArray[np.floating], offset: int) -> NDArray[np.float64]:
     """The evidence (seconds,) of each second by itself at `offset`, in its own standard deviations."""
     return np.array([_scores(second, pattern)[0] for second in seconds(code_signal, offset)])
 
 
 def fold(signal: NDArray[np.float32], offset: int, weights: NDArray[np.floating]) -> NDArray[np.float32]:
     """(n,) → (SEGMENT,): the mean second, each with its weight (seconds,)."""
-    present = (np.diff(spans(len(signal), offset))[:, 0] / SEGMENT) @ weights
-    return (weights @ seconds(signal, offset) / max(present, 1e-9)).astype(np.float32)
+    lengths = np.diff(spans(len(signal), offset))[:, 0] / SEGMENT
+    shares = (weights / max(float(lengths @ weights), 1e-9)).astype(np.float32)
+    return shares @ seconds(signal, offset)
 
 
 def runs(marked: NDArray[np.bool_]) -> list[slice]:
@@ -72,9 +73,9 @@ def runs(marked: NDArray[np.bool_]) -> list[slice]:
     return [slice(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
 
-def _scores(second: NDArray[np.floating], pattern: NDArray[np.float32]) -> NDArray[np.float64]:
+def _scores(second: NDArray[np.floating], pattern: NDArray[np.floating]) -> NDArray[np.float64]:
     """(SEGMENT,) → evidence at every offset, in standard deviations; all 0 where there is only silence."""
     evidence = np.fft.irfft(np.fft.rfft(second) * np.fft.rfft(pattern).conj(), SEGMENT)
     evidence = evidence - np.median(evidence)
-    spread = GAUSSIAN * np.median(np.abs(evidence))
+    spread = GAUSSIAN * float(np.median(np.abs(evidence)))
     return evidence / spread if spread > 0 else np.zeros(SEGMENT)

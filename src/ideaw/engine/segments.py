@@ -39,9 +39,7 @@ def embed_segments(
     return audio + residual * (allowed / np.linalg.norm(residual, axis=-1, keepdims=True).clip(1e-9))
 
 
-def extract_segments(
-    network: Network, audio: NDArray[np.floating]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1.
 
     Where the pilot says that the polarity is inverted, the turned audio is read too, and the reading

@@ -36,7 +36,7 @@ def fit_to_grid(
     for attempt in range(ROUNDS + 1):
         rounded = np.rint(fitted * _curve(gains, second, len(audio)) / step) * step
         missing = _limits(rounded, audio, snr, second)
-        loud = missing < 1
+        loud = (missing < 1) & (_energy(rounded, second) > 0)
         if not loud.any():
             break
         gains[loud] *= missing[loud] if attempt < ROUNDS - 1 else 0
@@ -46,7 +46,7 @@ def fit_to_grid(
 def _limits(
     residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int
 ) -> NDArray[np.float64]:
-    """The gain `(seconds,)` that brings each second's residual to `snr` dB; 0 in silence, ∞ where nothing is to be held."""
+    """The gain `(seconds,)` that brings each second's residual to `snr` dB; 0 in silence, ∞ where there is none."""
     allowed = np.sqrt(_energy(audio, second)) * 10 ** (-snr / 20)
     present = np.sqrt(_energy(residual, second))
     return np.divide(allowed, present, out=np.where(allowed > 0, np.inf, 0.0), where=present > 0)
@@ -59,7 +59,8 @@ def _energy(samples: NDArray[np.floating], second: int) -> NDArray[np.float64]:
 
 def _curve(limits: NDArray[np.float64], second: int, length: int) -> NDArray[np.float64]:
     """The gain at each of `length` samples."""
-    finite = np.where(np.isfinite(limits), limits, 0.0)
+    free = np.isinf(limits)
+    finite = np.where(free, np.max(limits, initial=0.0, where=~free), limits)
     middles = (np.arange(len(limits)) + 0.5) * second - 0.5
     borders = np.arange(1, len(limits)) * second - 0.5
     places = np.concatenate([middles, borders])

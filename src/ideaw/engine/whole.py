@@ -51,8 +51,8 @@ def residual(
         if twin is not None:
             out[channel] = out[twin]
             continue
-        part = _part(progress, channel / len(audio), (channel + 1) / len(audio))
-        out[channel] = fit(_raw_residual(network, row, messages, code, part, block), row, snr, SEGMENT)
+        share = part(progress, channel / len(audio), (channel + 1) / len(audio))
+        out[channel] = fit(_raw_residual(network, row, messages, code, share, block), row, snr, SEGMENT)
     if progress:
         progress(1.0)
     return out
@@ -185,6 +185,6 @@ def _cut(samples: NDArray[np.float32], start: int, stop: int) -> NDArray[np.floa
     return np.pad(inside, (max(-start, 0), stop - max(start, 0) - len(inside)))
 
 
-def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+def part(progress: Progress | None, start: float, end: float) -> Progress | None:
     """The progress of a part of the work that goes from `start` to `end`."""
     return None if progress is None else lambda share: progress(start + (end - start) * share)

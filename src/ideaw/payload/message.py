@@ -44,7 +44,9 @@ def layout(message_bits: int) -> Layout:
     check = min(max(_CHECKS), (message_bits - KIND_BITS) // 2)
     if check < min(_CHECKS):
         least = KIND_BITS + 2 * min(_CHECKS)
-        raise MessageError(f"a model of {message_bits} message bits is too small for messages; at least {least} are needed")
+        raise MessageError(
+            f"a model of {message_bits} message bits is too small for messages; at least {least} are needed"
+        )
     return Layout(message_bits - KIND_BITS - check, check)
 
 
@@ -67,7 +69,9 @@ class Message:
         except (TypeError, ValueError):
             raise MessageError(f"a message is text, bytes or bits, not {type(given).__name__}") from None
         if not fit:
-            raise MessageError("a sequence is taken as bits, and these are not all 0 or 1; give text or bytes otherwise")
+            raise MessageError(
+                "a sequence is taken as bits, and these are not all 0 or 1; give text or bytes otherwise"
+            )
         return cls(tuple(int(value) for value in values))
 
     @classmethod

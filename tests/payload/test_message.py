@@ -1,0 +1,118 @@
+"""Messages as the bits of one second: what goes in comes back with its type and length, and damage is seen."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideaw.errors import MessageError
+from ideaw.payload.message import KIND_BITS, LONG, Message, layout
+
+SIZES = st.sampled_from([10, 22, 46])
+"""Message bits of the models that are shipped."""
+
+LETTERS = "aZ09 \0\n\x7fäß€\uffff😀"
+"""Characters of one to four bytes of UTF-8, its ends included."""
+
+
+@st.composite
+def fitting(draw: st.DrawFn) -> tuple[Message, int]:
+    """A message that fits into a model of so many bits."""
+    size = draw(SIZES)
+    room = layout(size)
+    kinds = [st.lists(st.integers(0, 1), min_size=1, max_size=room.payload).map(tuple)]
+    if room.bytes:
+        kinds.append(st.binary(min_size=1, max_size=room.bytes))
+        kinds.append(
+            st.text(LETTERS, min_size=1, max_size=room.bytes).filter(lambda text: len(text.encode()) <= room.bytes)
+        )
+    return Message(draw(st.one_of(kinds))), size
+
+
+@given(fitting())
+def test_a_message_comes_back_as_it_was(given: tuple[Message, int]) -> None:
+    message, size = given
+    frame = message.frame(size)
+    assert frame.shape == (size,)
+    assert set(np.unique(frame)) <= {0, 1}
+    assert Message.of_frame(frame) == message
+    assert Message.of_frame(frame > 0) == message
+
+
+@given(fitting(), st.data())
+def test_a_flipped_bit_is_detected(given: tuple[Message, int], data: st.DataObject) -> None:
+    message, size = given
+    frame = message.frame(size)
+    frame[data.draw(st.integers(0, size - 1))] ^= 1
+    assert Message.of_frame(frame) is None
+
+
+def test_a_burst_as_long_as_the_check_is_detected() -> None:
+    frame = Message("ab").frame(46)
+    for start in range(46 - 10):
+        for pattern in range(1, 1 << 11, 7):
+            damaged = frame.copy()
+            burst = [pattern >> place & 1 for place in range(11)][: 46 - start]
+            damaged[start : start + len(burst)] ^= np.array(burst, np.uint8)
+            assert Message.of_frame(damaged) is None
+
+
+def test_random_bits_pass_as_rarely_as_the_check_is_long() -> None:
+    rng = np.random.default_rng(1)
+    passed = sum(Message.of_frame(frame) is not None for frame in rng.integers(0, 2, (20_000, 46)))
+    assert passed < 25  # 20,000 / 2^11 ≈ 10 pass the check; some of them are no message
+
+
+@given(SIZES)
+def test_constant_frames_are_no_message(size: int) -> None:
+    assert Message.of_frame(np.zeros(size, np.uint8)) is None
+    assert Message.of_frame(np.ones(size, np.uint8)) is None
+
+
+def test_a_kind_that_is_kept_for_later_is_not_taken_for_a_message() -> None:
+    frames = (Message((0, 1) * 16).frame(46), Message("abcd").frame(46))
+    for frame in frames:
+        assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG
+
+
+def test_users_give_text_bytes_or_bits() -> None:
+    assert Message.of("0101").content == "0101"
+    assert Message.of(b"\x00\xff").content == b"\x00\xff"
+    assert Message.of(bytearray(b"ab")).content == b"ab"
+    expected = (0, 1, 1, 0)
+    for bits in ([0, 1, 1, 0], (False, True, True, False), np.array([0, 1, 1, 0]), np.array([0.0, 1.0, 1.0, 0.0])):
+        assert Message.of(bits).content == expected
+    assert Message.of_digits("0110").content == expected
+
+
+def test_types_are_told_apart() -> None:
+    assert len({bytes(Message(content).frame(46)) for content in ("a", b"a", (0, 1, 1, 0, 0, 0, 0, 1))}) == 3
+
+
+@pytest.mark.parametrize("nonsense", [7, None, 1.5, [0, 2], ["0", "1"], [[0, 1]], np.zeros((2, 3)), object()])
+def test_what_is_no_message_gets_one_line(nonsense: object) -> None:
+    with pytest.raises(MessageError) as caught:
+        Message.of(nonsense)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "size", "says"),
+    [
+        ("track-0042", 46, "10 bytes long, which is too long: this model holds 4 bytes, or 32 bits"),
+        ("größe", 46, "7 bytes"),
+        (b"12345", 46, "holds 4 bytes"),
+        ((0,) * 33, 46, "33 bits are too many: this model holds 32 bits"),
+        ("ab", 22, "this model holds 1 byte, or 10 bits"),
+        ("a", 10, "this model holds 4 bits and no text"),
+        ("", 46, "empty"),
+        (b"", 46, "empty"),
+        ((), 46, "empty"),
+        ("\ud800", 46, "half of a character"),
+        ("a", 6, "too small"),
+    ],
+)
+def test_what_does_not_fit_is_told_how_much_would(message: str | bytes | tuple[int, ...], size: int, says: str) -> None:
+    with pytest.raises(MessageError, match=says) as caught:
+        Message(message).frame(size)
+    assert "\n" not in str(caught.value)
