@@ -7,8 +7,11 @@ at the border between them, and is linear in between. So it exceeds the limit of
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDS = 6
+ROUNDS = 10
 """How often a second that rounding made too strong is tried more quietly, before it is left unmarked."""
+
+SPARE = 0.998
+"""How much lower than needed a second try is, since fewer steps round down than the gain promises."""
 
 
 def fit(
@@ -39,7 +42,7 @@ def fit_to_grid(
         loud = (missing < 1) & (_energy(rounded, second) > 0)
         if not loud.any():
             break
-        gains[loud] *= missing[loud] if attempt < ROUNDS - 1 else 0
+        gains[loud] *= SPARE * missing[loud] if attempt < ROUNDS - 1 else 0
     return rounded
 
 

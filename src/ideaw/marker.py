@@ -1,0 +1,279 @@
+"""The front door: load a model, mark audio, find the mark again; arrays or files.
+
+Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the
+samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ideaw.audio import files
+from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.rates import from_network, mix, network_length, to_network
+from ideaw.audio.samples import as_float, check, check_not_silent, restore
+from ideaw.engine import locate, whole
+from ideaw.engine.network import Card, Network
+from ideaw.engine.segments import embed_segments, extract_segments
+from ideaw.engine.strength import fit_to_grid
+from ideaw.engine.whole import Progress
+from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
+from ideaw.payload.code import locating_code
+from ideaw.payload.message import Message
+from ideaw.results import Detection, Segment
+
+DEFAULT_MODEL = "46+10"
+
+SURE = 1e-6
+"""The p-value below which a code counts as there."""
+
+HINT = 1e-2
+"""The p-value below which a code of inverted polarity is worth a second look at the turned audio."""
+
+LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
+"""SNRs in dB that can be asked for."""
+
+Given = str | bytes | Iterable[int | bool]
+"""A message as users give it: text, bytes, or a sequence of zeros and ones."""
+
+
+def model_names() -> list[str]:
+    """The names of the packaged models."""
+    folder = resources.files("ideaw").joinpath("models")
+    return sorted(entry.name for entry in folder.iterdir() if entry.joinpath("card.json").is_file())
+
+
+def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = None) -> "Marker":
+    """A marker with a packaged model (by its name; None: the default) or with the model folder at a path.
+
+    `threads` is how many the network may use (None: all cores).
+    """
+    name = DEFAULT_MODEL if model is None else os.fspath(model)
+    if name in (known := model_names()):
+        return Marker(Network(resources.files("ideaw").joinpath("models", name), threads))
+    if Path(name).is_dir():
+        return Marker(Network(Path(name), threads))
+    packaged = ", ".join(known) or "none"
+    raise ModelError(f'there is no model "{name}"; packaged: {packaged}; or give the path of a model folder')
+
+
+class Marker:
+    """One model, ready to mark and to find; made by `load`. It may be shared between threads."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._code = locating_code(network.card.code_bits)
+
+    @property
+    def card(self) -> Card:
+        """What the model says about itself."""
+        return self._network.card
+
+    @property
+    def message_bits(self) -> int:
+        """Message bits in one second."""
+        return self.card.message_bits
+
+    @property
+    def code_bits(self) -> int:
+        """Bits of the locating code."""
+        return self.card.code_bits
+
+    # Audio of any length
+
+    def embed(
+        self,
+        samples: ArrayLike,
+        rate: int,
+        message: Given,
+        *,
+        snr: float | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray:
+        """`(n,)` or `(n, channels)` samples with the message in every second; shape, rate and type stay.
+
+        Every second of every channel keeps at least `snr` dB (None: what the model's card says).
+        """
+        array = np.asarray(samples)
+        floats = as_float(array)
+        step = 2.0 ** (1 - 8 * array.dtype.itemsize) if array.dtype.kind in "iu" else 0.0
+        return restore(self._marked(floats, rate, Message.of(message), snr, step, progress), array)
+
+    def detect(self, samples: ArrayLike, rate: int, *, progress: Progress | None = None) -> Detection:
+        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel."""
+        floats = as_float(samples)
+        check(floats, rate)
+        looks = [mix(floats)]
+        if floats.shape[1] > 1 and np.ptp(floats, axis=1).any():
+            looks.extend(floats.T)
+        best: Detection | None = None
+        for number, look in enumerate(looks):
+            part = whole.part(progress, number / len(looks), (number + 1) / len(looks))
+            found = self._search(to_network(look[:, None], int(rate))[0], number + 1, part)
+            if best is None or (found.found, -found.p_value) > (best.found, -best.p_value):
+                best = found
+            if best.found:
+                break
+        if progress:
+            progress(1.0)
+        assert best is not None
+        return best
+
+    def embed_file(
+        self,
+        source: str | os.PathLike[str],
+        target: str | os.PathLike[str],
+        message: Given,
+        *,
+        snr: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
+        files.same_file(source, target)
+        wanted = Message.of(message)
+        wanted.frame(self.message_bits)
+        recording = files.read(source)
+        pcm = re.fullmatch(r"PCM_[SU]?(\d+)", recording.encoding.subtype)
+        step = 2.0 ** (1 - int(pcm[1])) if pcm else 0.0
+        marked = self._marked(recording.samples, recording.rate, wanted, snr, step, progress)
+        files.write(target, restore(marked, recording.samples), recording.rate, recording.encoding)
+
+    def detect_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Detection:
+        """Search the file at `path` for a mark."""
+        recording = files.read(path)
+        return self.detect(recording.samples, recording.rate, progress=progress)
+
+    # The paper's own level: one-second segments at 16 kHz whose location is known
+
+    def embed_segment(
+        self, x: ArrayLike, message_bits: ArrayLike, code_bits: ArrayLike, snr: float | None = None
+    ) -> NDArray:
+        """`(16000,)` or `(batch, 16000)` with `(…, bits)` zeros and ones in it, `snr` dB below; shape and type stay."""
+        array = np.asarray(x)
+        audio = _segments(array)
+        message = _bits(message_bits, len(audio), self.message_bits, "message")
+        code = _bits(code_bits, len(audio), self.code_bits, "code")
+        marked = embed_segments(self._network, audio, message, code, self._snr(snr))
+        return restore(marked, array)
+
+    def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """`(16000,)` or `(batch, 16000)` → logits of message and code, `(bits,)` or `(batch, bits)`; positive = 1."""
+        array = np.asarray(y)
+        message, code = extract_segments(self._network, _segments(array))
+        return (message[0], code[0]) if array.ndim == 1 else (message, code)
+
+    def _marked(
+        self,
+        floats: NDArray[np.float64],
+        rate: int,
+        message: Message,
+        snr: float | None,
+        step: float,
+        progress: Progress | None,
+    ) -> NDArray[np.float64]:
+        """`(n, channels)` with the mark in it; what is added is in multiples of `step`, unless that is 0."""
+        check(floats, rate)
+        check_not_silent(floats)
+        rate, wanted = int(rate), self._snr(snr)
+        frame = _signs(message.frame(self.message_bits))
+        messages = np.tile(frame, (-(-network_length(len(floats), rate) // SEGMENT), 1))
+        audio = to_network(floats, rate)
+        narrow = whole.residual(self._network, audio, messages, _signs(self._code), wanted, progress)
+        residual = from_network(narrow, rate, len(floats))
+        marked = floats.copy()
+        for channel in range(floats.shape[1]):
+            original = floats[:, channel]
+            marked[:, channel] += fit_to_grid(residual[:, channel], original, wanted, rate, step)
+        return marked
+
+    def _search(self, audio: NDArray[np.float32], looks: int, progress: Progress | None) -> Detection:
+        """The answer for `(n,)` at 16 kHz; `looks` is how many searches have been made for it, this one included."""
+        pattern = self._network.with_pilot(_signs(self._code)) @ self._network.code.read
+        signal = whole.code_signal(self._network, audio, whole.part(progress, 0.0, 0.3))
+        place = locate.place(signal, pattern)
+        inverted = place.score < 0
+        if inverted and place.p_value < HINT:
+            audio = -audio
+            signal = whole.code_signal(self._network, audio)
+            place = locate.place(signal, pattern)
+        p_value = min(1.0, looks * place.p_value)
+        if p_value >= SURE:
+            return Detection(False, None, p_value, [], ())
+        scores = locate.each_score(signal, pattern, place.offset)
+        message_signal = whole.message_signal(self._network, audio, whole.part(progress, 0.3, 1.0))
+
+        def read(weights: NDArray[np.floating]) -> NDArray[np.float32]:
+            return self._network.message.to_bits(locate.fold(message_signal, place.offset, weights))
+
+        logits = read(scores.clip(0))
+        message = Message.of_frame(logits > 0)
+        marked = scores > locate.CLEAR
+        segments = []
+        for run in locate.runs(marked if marked.any() else np.ones_like(marked)):
+            inside = np.zeros(len(scores))
+            inside[run] = 1
+            start, end = locate.spans(len(audio), place.offset)[run][[0, -1], [0, 1]] / RATE
+            alone = message is not None and Message.of_frame(read(inside) > 0) == message
+            segments.append(Segment(float(start), float(end), float(scores[run].mean()), alone))
+        content = None if message is None else message.content
+        return Detection(message is not None, content, p_value, segments, tuple(map(float, logits)), inverted)
+
+    def _snr(self, snr: float | None) -> float:
+        wanted = self.card.snr if snr is None else snr
+        if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
+            raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
+        return float(wanted)
+
+
+def embed_file(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    message: Given,
+    *,
+    model: str | None = None,
+    snr: float | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Mark the file `source` as `target`; see `Marker.embed_file`."""
+    _shared(model).embed_file(source, target, message, snr=snr, progress=progress)
+
+
+def detect_file(
+    path: str | os.PathLike[str], *, model: str | None = None, progress: Progress | None = None
+) -> Detection:
+    """Search the file at `path` for a mark; see `Marker.detect`."""
+    return _shared(model).detect_file(path, progress=progress)
+
+
+_shared = cache(load)
+
+
+def _segments(array: NDArray) -> NDArray[np.float64]:
+    """`(16000,)` or `(batch, 16000)` as `(batch, 16000)` floats; `AudioError` for anything else."""
+    if array.ndim not in (1, 2) or array.shape[-1] != SEGMENT or not array.size:
+        raise AudioError(f"segments of shape {array.shape} cannot be used; give ({SEGMENT},) or (batch, {SEGMENT})")
+    audio = as_float(np.atleast_2d(array))
+    if not np.isfinite(audio).all():
+        raise AudioError("some samples are NaN or infinite; replace them, for instance with numpy.nan_to_num")
+    return audio
+
+
+def _bits(given: ArrayLike, batch: int, count: int, what: str) -> NDArray[np.float32]:
+    """Zeros and ones `(count,)` or `(batch, count)` as `(batch, count)` of −1 and +1; else `MessageError`."""
+    bits = np.asarray(given)
+    if bits.shape not in ((count,), (batch, count)):
+        raise MessageError(f"{what} bits of shape {bits.shape} do not fit; give ({count},) or ({batch}, {count})")
+    if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
+        raise MessageError(f"the {what} bits are not all 0 or 1")
+    return np.broadcast_to(_signs(bits), (batch, count))
+
+
+def _signs(bits: NDArray) -> NDArray[np.float32]:
+    """Zeros and ones as −1 and +1."""
+    return 2 * bits.astype(np.float32) - 1

@@ -1,0 +1,378 @@
+"""The front door: what the contract promises of `load`, `embed` and `detect`, on real audio and real files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+import soxr
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import ideaw
+from ideaw.audio.samples import as_float
+from ideaw.marker import SURE
+
+
+@pytest.fixture(scope="module")
+def marker() -> ideaw.Marker:
+    """The shipped model; IDEAW_TEST_MODEL names another model folder, say a fresh export."""
+    return ideaw.load(os.environ.get("IDEAW_TEST_MODEL"))
+
+
+@pytest.fixture(scope="module")
+def marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+    return marker.embed(speech, 16_000, "hey")
+
+
+def _snrs(before: NDArray, after: NDArray, rate: int) -> NDArray[np.float64]:
+    """SNR in dB of every second of every channel; ∞ where nothing was added."""
+    original, added = as_float(before), as_float(after) - as_float(before)
+    starts = np.arange(0, len(original), rate)
+    energies = [np.add.reduceat(part**2, starts) for part in (original, added)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(energies[1] > 0, 10 * np.log10(energies[0] / energies[1]), np.inf)
+
+
+# Messages and marks
+
+
+@pytest.mark.parametrize("message", ["hey", "€", b"\x00\xff\x01", (0, 1, 1, 0, 1), (1,) * 32])
+def test_a_message_comes_back_as_it_was(marker: ideaw.Marker, speech: NDArray[np.float32], message: object) -> None:
+    found = marker.detect(marker.embed(speech, 16_000, message), 16_000)  # type: ignore[arg-type]
+    assert found.found
+    assert found.message == message
+    assert type(found.message) is type(message)
+    assert found.p_value < SURE
+    assert len(found.bit_confidence) == marker.message_bits
+    assert not found.inverted
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rate=st.sampled_from([8_000, 11_025, 16_000, 22_050, 44_100, 48_000, 96_000]),
+    channels=st.sampled_from([None, 1, 2, 3]),
+    dtype=st.sampled_from(["float32", "float64", "int16", "int32", "uint8", "float16"]),
+    extra=st.integers(0, 3000),
+    level=st.sampled_from([1.0, 0.01]),
+)
+def test_shape_and_type_stay_and_every_second_keeps_its_snr(
+    marker: ideaw.Marker,
+    music: NDArray[np.float32],
+    rate: int,
+    channels: int | None,
+    dtype: str,
+    extra: int,
+    level: float,
+) -> None:
+    resampled = soxr.resample(music[:80_000], 44_100, rate)[: rate + extra] * level
+    columns = np.concatenate([resampled, resampled[:, :1] * 0.5], 1)
+    audio = columns[:, 0] if channels is None else columns[:, :channels]
+    kind = np.dtype(dtype)
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        middle, scale = (128, 127) if kind == np.uint8 else (0, info.max)
+        audio = np.clip(np.rint(audio * scale) + middle, info.min, info.max)
+    samples = audio.astype(kind)
+    assume(level == 1 or kind.itemsize > 1)  # 8 bits hold nothing that quiet
+    out = marker.embed(samples, rate, "a", snr=25)
+    assert out.shape == samples.shape
+    assert out.dtype == samples.dtype
+    # Half-precision samples are rounded after their level was settled.
+    assert _snrs(samples, out, rate).min() >= 25 - (0.1 if dtype == "float16" else 1e-3)
+
+
+def test_the_asked_strength_is_nearly_used(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
+    for snr in (20.0, 30.0):
+        snrs = _snrs(music, marker.embed(music, 44_100, "a", snr=snr), 44_100)
+        assert snrs.min() >= snr - 1e-3
+        assert np.median(snrs) < snr + 3
+
+
+def test_nothing_above_8_khz_is_touched(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
+    audio = music.astype(np.float64)
+    added = marker.embed(audio, 44_100, "a") - audio
+    power = np.abs(np.fft.rfft(added * np.hanning(len(added))[:, None], axis=0)) ** 2
+    high = np.fft.rfftfreq(len(added), 1 / 44_100) > 8_100
+    assert 10 * np.log10(power[high].sum() / power.sum()) < -60
+
+
+def test_quiet_integer_audio_keeps_its_snr(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    for peak, snr in ((100, 20), (300, 30), (1000, 30)):
+        quiet = np.rint(speech / np.abs(speech).max() * peak).astype(np.int16)
+        snrs = _snrs(quiet, marker.embed(quiet, 16_000, "a", snr=snr), 16_000)
+        assert snrs.min() >= snr
+        assert np.isfinite(snrs[2:]).all()  # the first seconds hold a pause
+
+
+def test_silent_seconds_carry_nothing(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
+    audio = music.copy()
+    audio[2 * 44_100 : 3 * 44_100] = 0
+    audio[:, 1] = 0
+    out = marker.embed(audio, 44_100, "hey")
+    assert np.array_equal(out[2 * 44_100 : 3 * 44_100], audio[2 * 44_100 : 3 * 44_100])
+    assert not out[:, 1].any()
+    assert marker.detect(out, 44_100).message == "hey"
+
+
+# Finding
+
+
+def test_unmarked_audio_is_not_found(
+    marker: ideaw.Marker, speech: NDArray[np.float32], music: NDArray[np.float32]
+) -> None:
+    rng = np.random.default_rng(0)
+    others = (rng.standard_normal(48_000) * 0.1, np.zeros(32_000), np.sin(np.arange(48_000) / 6))
+    for audio, rate in ((speech, 16_000), (music, 44_100), *((other, 16_000) for other in others)):
+        found = marker.detect(audio, rate)
+        assert not found.found
+        assert found.message is None
+        assert found.segments == []
+        assert found.p_value > SURE
+
+
+@pytest.mark.parametrize("start", [0, 1, 5_000, 12_345, 33_333])
+def test_a_clip_from_the_middle_is_found(marker: ideaw.Marker, marked: NDArray[np.float32], start: int) -> None:
+    found = marker.detect(marked[start : start + 48_000], 16_000)
+    assert found.message == "hey"
+    assert found.segments[0].start == 0
+
+
+def test_inverted_polarity_is_found_and_told(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    found = marker.detect(-marked[777:], 16_000)
+    assert found.message == "hey"
+    assert found.inverted
+
+
+def test_a_change_of_level_or_rate_is_survived(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    assert marker.detect(marked * 0.03, 16_000).message == "hey"
+    assert marker.detect(soxr.resample(marked, 16_000, 48_000), 48_000).message == "hey"
+
+
+def test_a_mark_in_one_channel_is_found(
+    marker: ideaw.Marker, speech: NDArray[np.float32], marked: NDArray[np.float32]
+) -> None:
+    loud = np.random.default_rng(0).standard_normal(len(marked)) * 0.5
+    assert marker.detect(np.stack([loud, marked], 1), 16_000).message == "hey"
+    assert marker.detect(np.stack([marked, -marked], 1), 16_000).message == "hey"
+    assert not marker.detect(np.stack([loud, speech], 1), 16_000).found
+
+
+def test_segments_say_where_the_marks_are(
+    marker: ideaw.Marker, speech: NDArray[np.float32], marked: NDArray[np.float32]
+) -> None:
+    unmarked = speech[::-1][:64_000]
+    found = marker.detect(np.concatenate([unmarked, marked[: 4 * 16_000], unmarked]), 16_000)
+    assert found.message == "hey"
+    longest = max(found.segments, key=lambda segment: segment.end - segment.start)
+    assert 3.5 <= longest.start <= 5.5
+    assert 6.5 <= longest.end <= 8.5
+    assert longest.score > 3
+    assert all(0 <= segment.start < segment.end <= 12 for segment in found.segments)
+
+
+def test_results_read_well(marker: ideaw.Marker, marked: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+    found = marker.detect(marked, 16_000)
+    assert str(found).startswith('found "hey" in ')
+    assert str(found.segments[0]).startswith("0.00–")
+    assert str(marker.detect(speech, 16_000)).startswith("not found: no mark (p = ")
+    with pytest.raises(AttributeError):
+        found.found = False  # type: ignore[misc]
+
+
+def test_progress_goes_from_nothing_to_all(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    shares: list[float] = []
+    out = marker.embed(speech, 16_000, "hey", progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    shares.clear()
+    marker.detect(np.stack([out, speech], 1), 16_000, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+# Segments
+
+
+def test_segments_as_in_the_paper(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    rng = np.random.default_rng(0)
+    batch = speech.reshape(6, 16_000)[[0, 2, 3]]
+    message, code = rng.integers(0, 2, (3, marker.message_bits)), rng.integers(0, 2, (3, marker.code_bits))
+    y = marker.embed_segment(batch, message, code)
+    assert y.shape == batch.shape
+    assert y.dtype == batch.dtype
+    snrs = 10 * np.log10((batch**2).sum(1) / ((y - batch) ** 2).sum(1))
+    assert snrs == pytest.approx(marker.card.snr, abs=1e-3)
+    message_logits, code_logits = marker.extract_segment(y)
+    assert ((message_logits > 0) == message).mean() > 0.97
+    assert ((code_logits > 0) == code).mean() > 0.95
+    single = marker.embed_segment(batch[0], message[0] > 0, list(code[0] > 0))
+    assert single.shape == (16_000,)
+    assert np.abs(single - y[0]).max() < 1e-5
+    alone, alone_code = marker.extract_segment(single)
+    assert alone.shape == (marker.message_bits,)
+    assert alone_code.shape == (marker.code_bits,)
+
+
+def test_one_message_serves_a_batch_and_integers_stay(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    batch = (speech.reshape(6, 16_000)[2:4] * 32767).astype(np.int16)
+    message = np.arange(marker.message_bits) % 2
+    y = marker.embed_segment(batch, message, np.ones(marker.code_bits), snr=15)
+    assert y.dtype == np.int16
+    logits, _ = marker.extract_segment(y)
+    assert ((logits > 0) == message).mean() > 0.97
+
+
+@pytest.mark.parametrize("shape", [(), (15_999,), (16_000, 2), (0, 16_000), (1, 1, 16_000)])
+def test_segments_of_a_wrong_shape_are_refused(marker: ideaw.Marker, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ideaw.AudioError, match="16000"):
+        marker.extract_segment(np.zeros(shape))
+    with pytest.raises(ideaw.AudioError, match="16000"):
+        marker.embed_segment(np.zeros(shape), np.zeros(marker.message_bits), np.zeros(marker.code_bits))
+
+
+def test_bits_that_do_not_fit_are_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    x, message, code = speech[:16_000], np.zeros(marker.message_bits), np.zeros(marker.code_bits)
+    for bad in (message[1:], np.zeros((2, marker.message_bits)), message + 2, message - 1, ["a"] * marker.message_bits):
+        with pytest.raises(ideaw.MessageError):
+            marker.embed_segment(x, bad, code)
+    with pytest.raises(ideaw.MessageError):
+        marker.embed_segment(x, message, np.append(code, 1))
+    with pytest.raises(ideaw.AudioError):
+        marker.extract_segment(np.full(16_000, np.nan))
+
+
+# Models
+
+
+def test_models_have_names_and_unknown_ones_are_refused(marker: ideaw.Marker) -> None:
+    with pytest.raises(ideaw.ModelError, match="packaged: ") as caught:
+        ideaw.load("7+7")
+    assert all(name in str(caught.value) for name in ideaw.model_names())
+    with pytest.raises(ideaw.ModelError):
+        ideaw.load(Path(__file__).parent)
+    assert marker.card.name == f"{marker.message_bits}+{marker.code_bits}"
+
+
+def test_importing_is_light() -> None:
+    script = "import ideaw, sys; print(*(set(sys.modules) & {'torch', 'scipy', 'yaml', 'onnxruntime', 'av'}))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "says"),
+    [
+        (np.zeros(0), 16_000, "no samples"),
+        (np.zeros((16_000, 0)), 16_000, "no samples"),
+        (np.ones(15_000), 16_000, "at least 1 s"),
+        (np.full(32_000, np.nan), 16_000, "NaN"),
+        (np.full(32_000, np.inf), 16_000, "NaN or infinite"),
+        (np.ones((32_000, 17)), 16_000, "17 channels"),
+        (np.ones((2, 32_000)), 16_000, "transposed"),
+        (np.ones((2, 2, 2)), 16_000, "dimensions"),
+        (np.ones(32_000), 4_000, "8000 to 192000"),
+        (np.ones(32_000, complex), 16_000, "complex"),
+        (["a"], 16_000, "not audio"),
+    ],
+)
+def test_audio_that_cannot_be_used_gets_one_line(marker: ideaw.Marker, samples: NDArray, rate: int, says: str) -> None:
+    for work in (lambda: marker.embed(samples, rate, "a"), lambda: marker.detect(samples, rate)):
+        with pytest.raises(ideaw.AudioError, match=says) as caught:
+            work()
+        assert "\n" not in str(caught.value)
+
+
+def test_silence_cannot_be_marked_but_searched(marker: ideaw.Marker) -> None:
+    with pytest.raises(ideaw.AudioError, match="silent"):
+        marker.embed(np.zeros(32_000), 16_000, "a")
+    assert not marker.detect(np.zeros(32_000), 16_000).found
+
+
+@pytest.mark.parametrize("snr", [-1, 101, float("nan"), "loud"])
+def test_a_strength_that_makes_no_sense_is_refused(
+    marker: ideaw.Marker, speech: NDArray[np.float32], snr: object
+) -> None:
+    with pytest.raises(ideaw.IdeawError, match="0 to 100 dB"):
+        marker.embed(speech, 16_000, "a", snr=snr)  # type: ignore[arg-type]
+
+
+def test_a_message_too_long_is_told_what_fits(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    with pytest.raises(ideaw.MessageError, match="this model holds"):
+        marker.embed(speech, 16_000, "track-0042")
+
+
+# Files
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg"])
+def test_a_file_is_marked_and_found(
+    marker: ideaw.Marker, music: NDArray[np.float32], tmp_path: Path, suffix: str
+) -> None:
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    sf.write(source, music, 44_100)
+    marker.embed_file(source, target, "hey")
+    before, after = sf.info(source), sf.info(target)
+    assert (after.samplerate, after.channels, after.format, after.subtype) == (
+        before.samplerate,
+        before.channels,
+        before.format,
+        before.subtype,
+    )
+    assert after.frames == before.frames
+    assert not marker.detect_file(source).found
+    found = marker.detect_file(target)
+    assert found.message == "hey"
+    if suffix in (".wav", ".flac"):
+        originals, results = (sf.read(path, dtype="int16")[0] for path in (source, target))
+        assert _snrs(originals, results, 44_100).min() >= marker.card.snr
+
+
+def test_an_mp3_of_a_cut_is_found(marker: ideaw.Marker, music: NDArray[np.float32], tmp_path: Path) -> None:
+    out = marker.embed(music, 44_100, "hey")
+    sf.write(tmp_path / "cut.mp3", out[55_555 : 55_555 + 4 * 44_100], 44_100)
+    assert marker.detect_file(tmp_path / "cut.mp3").message == "hey"
+
+
+def test_bad_files_get_one_line_and_nothing_is_written(
+    marker: ideaw.Marker, speech: NDArray[np.float32], tmp_path: Path
+) -> None:
+    good, text, silent = tmp_path / "good.wav", tmp_path / "text.wav", tmp_path / "silent.wav"
+    sf.write(good, speech, 16_000)
+    sf.write(silent, np.zeros(32_000), 16_000)
+    text.write_text("not audio")
+    out = tmp_path / "out.wav"
+    before = sorted(tmp_path.iterdir())
+    cases = [
+        (tmp_path / "missing.wav", out, "a", ideaw.FileError),
+        (tmp_path, out, "a", ideaw.FileError),
+        (text, out, "a", ideaw.FileError),
+        (silent, out, "a", ideaw.AudioError),
+        (good, good, "a", ideaw.FileError),
+        (good, tmp_path / "out.xyz", "a", ideaw.FileError),
+        (good, tmp_path / "nowhere" / "out.wav", "a", ideaw.FileError),
+        (good, tmp_path, "a", ideaw.FileError),
+        (good, out, "too long a message", ideaw.MessageError),
+    ]
+    for source, target, message, error in cases:
+        with pytest.raises(error) as caught:
+            marker.embed_file(source, target, message)
+        assert "\n" not in str(caught.value)
+        assert sorted(tmp_path.iterdir()) == before
+    for source in (tmp_path / "missing.wav", tmp_path, text):
+        with pytest.raises(ideaw.FileError):
+            marker.detect_file(source)
+
+
+def test_files_without_a_marker_at_hand(speech: NDArray[np.float32], tmp_path: Path) -> None:
+    model = os.environ.get("IDEAW_TEST_MODEL")
+    sf.write(tmp_path / "in.wav", speech, 16_000)
+    ideaw.embed_file(tmp_path / "in.wav", tmp_path / "out.flac", b"\x07", model=model)
+    assert ideaw.detect_file(tmp_path / "out.flac", model=model).message == b"\x07"
