@@ -61,6 +61,8 @@ def train(
     if begin:
         model.load_state_dict({key: value.float() for key, value in load_file(begin).items()})
     model.to(device)
+    if device.type == "cuda":
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     critic = Discriminator().to(device) if recipe.losses.identify else None
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
     optimiser = make_optimiser(recipe, model)
@@ -77,8 +79,6 @@ def train(
         if critic and critic_optimiser:
             critic.load_state_dict(parts["critic"])
             checkpoint.restore_optimiser(critic_optimiser, critic, parts, "critic")
-    if device.type == "cuda":
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if recipe.compile:
         compile_blocks(model)
 

@@ -1,0 +1,37 @@
+"""How far marked audio is from its host. PESQ and STOI come from the packages that keep them, in the extra `bench`."""
+
+import numpy as np
+
+from ideaw.audio.grid import RATE
+from ideaw.errors import MissingExtraError
+
+
+def snr(host: np.ndarray, marked: np.ndarray) -> float:
+    """Signal-to-noise ratio in dB over everything, (n,) or (n, channels); infinite for equal arrays."""
+    noise = float(np.square(marked.astype(np.float64) - host).sum())
+    return float("inf") if noise == 0 else 10 * float(np.log10(np.square(host, dtype=np.float64).sum() / noise))
+
+
+def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
+    """The lowest SNR in dB of any whole second that is not silent."""
+    seconds = len(host) // rate
+    values = [snr(host[k * rate : (k + 1) * rate], marked[k * rate : (k + 1) * rate]) for k in range(seconds)]
+    return min((value for value in values if value > -np.inf), default=float("inf"))
+
+
+def pesq(host: np.ndarray, marked: np.ndarray) -> float:
+    """Wide-band PESQ (MOS-LQO, 1 to 4.64) of 16 kHz mono audio, (n,)."""
+    try:
+        from pesq import pesq as measure
+    except ImportError:
+        raise MissingExtraError('PESQ needs the extra: pip install "ideaw[bench]"') from None
+    return float(measure(RATE, host, marked, "wb"))
+
+
+def stoi(host: np.ndarray, marked: np.ndarray) -> float:
+    """Short-time objective intelligibility (0 to 1) of 16 kHz mono audio, (n,)."""
+    try:
+        from pystoi import stoi as measure
+    except ImportError:
+        raise MissingExtraError('STOI needs the extra: pip install "ideaw[bench]"') from None
+    return float(measure(host, marked, RATE))
