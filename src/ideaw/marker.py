@@ -33,9 +33,6 @@ DEFAULT_MODEL = "46+10"
 SURE = 1e-6
 """The p-value below which a code counts as there."""
 
-HINT = 1e-2
-"""The p-value below which a code of inverted polarity is worth a second look at the turned audio."""
-
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
 
@@ -194,14 +191,9 @@ class Marker:
 
     def _search(self, audio: NDArray[np.float32], looks: int, progress: Progress | None) -> Detection:
         """The answer for `(n,)` at 16 kHz; `looks` is how many searches have been made for it, this one included."""
-        pattern = self._network.with_pilot(_signs(self._code)) @ self._network.code.read
+        pattern = _signs(self._code) @ self._network.code.read
         signal = whole.code_signal(self._network, audio, whole.part(progress, 0.0, 0.3))
         place = locate.place(signal, pattern)
-        inverted = place.score < 0
-        if inverted and place.p_value < HINT:
-            audio = -audio
-            signal = whole.code_signal(self._network, audio)
-            place = locate.place(signal, pattern)
         p_value = min(1.0, looks * place.p_value)
         if p_value >= SURE:
             return Detection(False, None, p_value, [], ())
@@ -222,7 +214,7 @@ class Marker:
             alone = message is not None and Message.of_frame(read(inside) > 0) == message
             segments.append(Segment(float(start), float(end), float(scores[run].mean()), alone))
         content = None if message is None else message.content
-        return Detection(message is not None, content, p_value, segments, tuple(map(float, logits)), inverted)
+        return Detection(message is not None, content, p_value, segments, tuple(map(float, logits)))
 
     def _snr(self, snr: float | None) -> float:
         wanted = self.card.snr if snr is None else snr

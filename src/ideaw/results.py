@@ -35,14 +35,11 @@ class Detection:
     """Where the marks are; empty where no code was located."""
     bit_confidence: tuple[float, ...]
     """One soft value per message bit, positive for 1, further from 0 when surer; empty where no code was located."""
-    inverted: bool = False
-    """Whether the audio's polarity was turned since it was marked."""
 
     def __str__(self) -> str:
         if not self.found:
             why = "a mark is there, but its message is not readable" if self.segments else "no mark"
             return f"not found: {why} (p = {self.p_value:.1e})"
         assert self.message is not None
-        turned = ", polarity inverted" if self.inverted else ""
         marked = sum(segment.end - segment.start for segment in self.segments)
-        return f"found {Message(self.message)} in {marked:.1f} s of audio (p = {self.p_value:.1e}{turned})"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio (p = {self.p_value:.1e})"

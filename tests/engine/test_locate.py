@@ -1,6 +1,4 @@
-"""Locating: the place, the polarity and how sure it is, from a signal that holds a pattern every second."""
-
-import math
+"""Locating: the place and how sure it is, from a signal that holds a pattern every second."""
 
 import numpy as np
 import pytest
@@ -18,14 +16,13 @@ def pattern() -> NDArray[np.float32]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, SEGMENT - 1), st.integers(SEGMENT, 4 * SEGMENT), st.sampled_from([-1, 1]))
-def test_the_place_is_found_in_noise(offset: int, length: int, polarity: int) -> None:
+@given(st.integers(0, SEGMENT - 1), st.integers(SEGMENT, 4 * SEGMENT))
+def test_the_place_is_found_in_noise(offset: int, length: int) -> None:
     rng = np.random.default_rng(offset)
     pattern = rng.standard_normal(SEGMENT).astype(np.float32)
-    signal = rng.standard_normal(length) + polarity * 0.2 * np.resize(np.roll(pattern, offset), length)
+    signal = rng.standard_normal(length) + 0.2 * np.resize(np.roll(pattern, offset), length)
     found = locate.place(signal.astype(np.float32), pattern)
     assert found.offset == offset
-    assert np.sign(found.score) == polarity
     assert found.p_value < 1e-6
 
 
@@ -38,8 +35,8 @@ def test_noise_gets_p_values_that_are_fair(pattern: NDArray[np.float32]) -> None
 
 def test_p_values_are_those_of_a_gaussian() -> None:
     assert locate.Place(0, 0.0).p_value == 1
-    assert locate.Place(0, -8.0).p_value == pytest.approx(SEGMENT * math.erfc(8 / math.sqrt(2)))
-    assert locate.Place(0, 8.0).p_value == pytest.approx(SEGMENT * 2 * 6.22e-16, rel=1e-2)
+    assert locate.Place(0, -8.0).p_value == 1
+    assert locate.Place(0, 8.0).p_value == pytest.approx(SEGMENT * 6.22e-16, rel=1e-2)
 
 
 def test_silence_is_no_evidence(pattern: NDArray[np.float32]) -> None:

@@ -17,7 +17,7 @@ from ideaw.train.export import load_weights
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> Ideaw:
-    return load_weights(folder / "weights.safetensors")
+    return load_weights(folder)
 
 
 @pytest.fixture
@@ -69,11 +69,11 @@ def test_each_input_of_the_marking_graph_counts(network: Network) -> None:
 
 def test_carriers_and_card_belong_together(network: Network) -> None:
     assert network.message.write.shape == (network.card.message_bits, SEGMENT)
-    assert network.code.read.shape == (network.card.code_bits + network.card.pilot, SEGMENT)
+    assert network.code.read.shape == (network.card.code_bits, SEGMENT)
     assert network.message.write.dtype == network.code.offset.dtype == np.float32
 
 
-@pytest.mark.parametrize("name", ["card.json", "carriers.npz", "mark.onnx", "locate.onnx", "read.onnx"])
+@pytest.mark.parametrize("name", ["card.json", "carriers.safetensors", "mark.onnx", "locate.onnx", "read.onnx"])
 def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     (copy / name).unlink()
     with pytest.raises(ModelError, match=name):
@@ -107,6 +107,6 @@ def test_damaged_files_are_refused(copy: Path) -> None:
     damaged = Network(copy)
     with pytest.raises(ModelError, match=r"locate\.onnx"):
         damaged.locate(_spectrum(0))
-    (copy / "carriers.npz").write_bytes((copy / "carriers.npz").read_bytes()[:1000])
-    with pytest.raises(ModelError, match=r"carriers\.npz"):
+    (copy / "carriers.safetensors").write_bytes((copy / "carriers.safetensors").read_bytes()[:1000])
+    with pytest.raises(ModelError, match=r"carriers\.safetensors"):
         Network(copy)

@@ -17,7 +17,7 @@ from ideaw.train.export import load_weights
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> Ideaw:
-    return load_weights(folder / "weights.safetensors")
+    return load_weights(folder)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def _snrs(audio: NDArray[np.floating], residual: NDArray[np.floating]) -> NDArra
 
 
 def test_the_context_covers_what_the_network_sees(folder: Path) -> None:
-    config = load_weights(folder / "weights.safetensors").config
+    config = load_weights(folder).config
     convolutions = 3
     marking = 2 * (config.message_blocks + config.code_blocks) * convolutions
     assert max(marking, marking + config.balance_blocks * convolutions) + 2 <= whole.CONTEXT

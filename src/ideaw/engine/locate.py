@@ -25,18 +25,18 @@ class Place:
 
     offset: int
     score: float
-    """The peak in standard deviations; negative where the polarity is inverted."""
+    """The peak in standard deviations."""
 
     @property
     def p_value(self) -> float:
-        """The chance of such a peak, of either sign, at any of the offsets, if all is Gaussian noise."""
-        return min(1.0, SEGMENT * math.erfc(abs(self.score) / math.sqrt(2)))
+        """The chance of such a peak at any of the offsets, if all is Gaussian noise."""
+        return min(1.0, SEGMENT / 2 * math.erfc(self.score / math.sqrt(2)))
 
 
 def place(code_signal: NDArray[np.float32], pattern: NDArray[np.floating]) -> Place:
     """(n,) signal of the code and (SEGMENT,) pattern of the code that is looked for → its most likely place."""
     scores = _scores(seconds(code_signal, 0).sum(0, dtype=np.float64), pattern)
-    offset = int(np.abs(scores).argmax())
+    offset = int(scores.argmax())
     return Place(offset, float(scores[offset]))
 
 

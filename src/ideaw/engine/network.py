@@ -4,7 +4,6 @@ A session is made when it is first needed, since a detector that finds no code n
 and ONNX Runtime itself is imported only then.
 """
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
+CARRIERS = "carriers.safetensors"
+"""The length regulators of a model, as the export wrote them."""
+
+
 @dataclass(frozen=True)
 class Card:
     """What a model says about itself. `facts` is everything that the engine does not need: sizes, training, results."""
@@ -34,14 +37,7 @@ class Card:
     """SNR in dB that marks keep unless the user asks for another."""
     squeeze: int
     bands: int
-    reach: int
-    pilot: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def written_code_bits(self) -> int:
-        """Bits that stage 2 carries: the code, and the pilot if there is one."""
-        return self.code_bits + self.pilot
 
 
 @dataclass(frozen=True)
@@ -60,15 +56,6 @@ class Carriers:
         """(…, SEGMENT) → logits (…, bits), positive for 1."""
         return signal @ self.read.T + self.offset
 
-    @cached_property
-    def _spectra(self) -> NDArray[np.complex64]:
-        return np.fft.rfft(self.read).conj().astype(np.complex64)
-
-    def evidence(self, signal: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(SEGMENT,) → how much all bits together speak, were the signal late by 0, 1, … samples; (SEGMENT,)."""
-        match = np.fft.rfft(signal).astype(np.complex64) * self._spectra
-        return np.abs(np.fft.irfft(match, SEGMENT)).sum(0, dtype=np.float32)
-
 
 class Network:
     """One model, from its folder; `threads` is how many ONNX Runtime may use (None: all cores)."""
@@ -79,7 +66,7 @@ class Network:
             raise ModelError(f"{folder} is not a model folder: it does not exist or is no directory")
         self.card = _card(folder)
         self.message = _carriers(folder, "message", self.card.message_bits)
-        self.code = _carriers(folder, "code", self.card.written_code_bits)
+        self.code = _carriers(folder, "code", self.card.code_bits)
         for name in ("mark", "locate", "read"):
             if not folder.joinpath(f"{name}.onnx").is_file():
                 raise ModelError(f"{folder} is not a complete model folder: {name}.onnx is missing")
@@ -103,10 +90,6 @@ class Network:
         """The host stream from `locate` → the message's spectrum."""
         (message,) = self._run(self._read, {"host": host})
         return self.unsqueeze(message)
-
-    def with_pilot(self, code: NDArray[np.floating]) -> NDArray[np.floating]:
-        """(…, code_bits) of −1 and +1 → the code's bits as stage 2 embeds them."""
-        return np.concatenate([code, np.ones_like(code[..., :1])], -1) if self.card.pilot else code
 
     def squeeze(self, spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
         """(batch, frames, BINS) complex → (batch, channels, frames, bands): neighbouring bins become channels."""
@@ -158,7 +141,7 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.squeeze, card.bands, card.reach)
+        whole = (card.message_bits, card.code_bits, card.squeeze, card.bands)
         fits = all(type(number) is int for number in whole) and 0 < card.squeeze * card.bands <= BINS
         fits = fits and card.message_bits > 0 < card.code_bits and isinstance(card.snr, int | float)
     except OSError:
@@ -172,12 +155,24 @@ def _card(folder: Path | Traversable) -> Card:
 
 def _carriers(folder: Path | Traversable, kind: str, bits: int) -> Carriers:
     try:
-        with np.load(io.BytesIO(folder.joinpath("carriers.npz").read_bytes())) as arrays:
-            loaded = {way: arrays[f"{kind}_{way}"].astype(np.float32) for way in ("write", "read", "offset")}
+        arrays = _safetensors(folder.joinpath(CARRIERS).read_bytes())
+        loaded = {way: arrays[f"{kind}_regulators.{way}"] for way in ("write", "read", "offset")}
     except OSError:
-        raise ModelError(f"{folder} is not a complete model folder: carriers.npz is missing") from None
-    except Exception as problem:  # zipfile, numpy and zlib each have their own for a damaged archive
-        raise ModelError(f"carriers.npz of {folder} is damaged") from problem
+        raise ModelError(f"{folder} is not a complete model folder: {CARRIERS} is missing") from None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise ModelError(f"{CARRIERS} of {folder} is damaged") from problem
     if loaded["write"].shape != (bits, SEGMENT) or loaded["read"].shape != (bits, SEGMENT):
-        raise ModelError(f"carriers.npz of {folder} does not fit its card: {bits} {kind} bits are expected")
+        raise ModelError(f"{CARRIERS} of {folder} does not fit its card: {bits} {kind} bits are expected")
     return Carriers(**loaded)
+
+
+def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:
+    """The half-precision arrays of a safetensors file: eight bytes of length, a JSON header, the numbers."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    numbers = memoryview(content)[8 + size :]
+    return {
+        name: np.frombuffer(numbers[slice(*entry["data_offsets"])], np.float16).reshape(entry["shape"]).astype(np.float32)
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }

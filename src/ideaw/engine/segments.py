@@ -32,7 +32,7 @@ def embed_segments(
         spectrum = network.mark(
             stft(host / loudness),
             ring_stft(network.message.to_signal(message[some])),
-            ring_stft(network.code.to_signal(network.with_pilot(code[some]))),
+            ring_stft(network.code.to_signal(code[some])),
         )
         residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
     allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-snr / 20)
@@ -40,20 +40,15 @@ def embed_segments(
 
 
 def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1.
-
-    Where the pilot says that the polarity is inverted, the turned audio is read too, and the reading
-    that has the pilot more clearly is kept.
-    """
-    message, code = _logits(network, audio)
-    if not network.card.pilot:
-        return message, code
-    (inverted,) = np.nonzero(code[:, -1] < 0)
-    if len(inverted):
-        turned_message, turned_code = _logits(network, -audio[inverted])
-        better = turned_code[:, -1] > code[inverted, -1]
-        message[inverted[better]], code[inverted[better]] = turned_message[better], turned_code[better]
-    return message, code[:, :-1]
+    """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1."""
+    message = np.empty((len(audio), network.card.message_bits), np.float32)
+    code = np.empty((len(audio), network.card.code_bits), np.float32)
+    for some in _batches(len(audio)):
+        received = audio[some].astype(np.float32)
+        code_spectrum, host = network.locate(stft(received / level(received)))
+        code[some] = network.code.to_bits(ring_istft(code_spectrum))
+        message[some] = network.message.to_bits(ring_istft(network.read(host)))
+    return message, code
 
 
 def ring_stft(signal: NDArray[np.float32]) -> NDArray[np.complex64]:
@@ -70,33 +65,6 @@ def ring_istft(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
     ring[..., -EDGE:] += line[..., :EDGE]
     ring[..., :EDGE] += line[..., EDGE + SEGMENT :]
     return ring
-
-
-def _logits(network: Network, audio: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What is read from (batch, SEGMENT) as it is: logits of the message, and of the code with its pilot."""
-    message = np.empty((len(audio), network.card.message_bits), np.float32)
-    code = np.empty((len(audio), network.card.written_code_bits), np.float32)
-    for some in _batches(len(audio)):
-        received = audio[some].astype(np.float32)
-        code_spectrum, host = network.locate(stft(received / level(received)))
-        code_signal, message_signal = ring_istft(code_spectrum), ring_istft(network.read(host))
-        if network.card.reach:
-            lags = [_lag(network, *signals) for signals in zip(message_signal, code_signal, strict=True)]
-            message_signal, code_signal = _turn(message_signal, lags), _turn(code_signal, lags)
-        message[some], code[some] = network.message.to_bits(message_signal), network.code.to_bits(code_signal)
-    return message, code
-
-
-def _lag(network: Network, message_signal: NDArray[np.float32], code_signal: NDArray[np.float32]) -> int:
-    """By how many samples, within ± reach, the marks in (SEGMENT,) signals come late."""
-    evidence = network.message.evidence(message_signal) + network.code.evidence(code_signal)
-    late = np.arange(-network.card.reach, network.card.reach + 1)
-    return int(late[evidence[late].argmax()])
-
-
-def _turn(rings: NDArray[np.float32], by: list[int]) -> NDArray[np.float32]:
-    """(batch, SEGMENT) turned so that each begins at its own sample."""
-    return np.stack([np.roll(ring, -late) for ring, late in zip(rings, by, strict=True)])
 
 
 def _batches(count: int) -> Iterator[slice]:

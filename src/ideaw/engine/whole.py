@@ -84,7 +84,7 @@ def _raw_residual(
     block: int,
 ) -> NDArray[np.float32]:
     """(n,) → (n,): what the network adds, before its level is settled."""
-    bits = np.tile(network.with_pilot(code), (len(messages), 1))
+    bits = np.tile(code, (len(messages), 1))
     out = _Line(len(audio))
     for piece in _pieces(audio, block, progress):
         message_part = _tiled(network.message, messages, piece)

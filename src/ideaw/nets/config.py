@@ -34,11 +34,6 @@ class NetConfig:
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
     carriers: Literal["tiles", "noise"] = "tiles"
     """How the length regulators start: each bit on its own tiles of time and frequency, or spread over everything."""
-    pilot: bool = True
-    """One more bit in stage 2 that is always 1: it tells whether the polarity was inverted."""
-
-    reach: int = 160
-    """Segments are read up to this many samples off their place: the evidence of all bits tells how many. 0: no search."""
 
     @property
     def bands(self) -> int:
@@ -65,6 +60,4 @@ PAPER = NetConfig(
     shaped=False,
     auxiliary="random",
     carriers="noise",
-    pilot=False,
-    reach=0,
 )

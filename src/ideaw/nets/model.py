@@ -68,7 +68,7 @@ class Ideaw(nn.Module):
         self.code_stage = Stage(config, config.code_blocks, config.code_width)
         self.balance = BalanceBlock(config)
         self.message_regulators = Regulators(config.message_bits, config.carriers, seed=1)
-        self.code_regulators = Regulators(config.code_bits + config.pilot, config.carriers, seed=2)
+        self.code_regulators = Regulators(config.code_bits, config.carriers, seed=2)
         self.register_buffer("whitening", _whitening(config), persistent=False)
 
     # On squeezed spectra (batch, channels, frames, bands): what is exported.
@@ -109,47 +109,30 @@ class Ideaw(nn.Module):
         """
         loudness = level(audio)
         message_stream = self.stream(self.message_regulators, message, phase)
-        code_stream = None if code is None else self.stream(self.code_regulators, self.with_pilot(code), phase)
+        code_stream = None if code is None else self.stream(self.code_regulators, code, phase)
         residual = self.mark(self.squeeze(stft(audio / loudness)), message_stream, code_stream)
         residual = istft(self.unsqueeze(residual)) * loudness
         return audio + (residual if snr is None else limit(residual, audio, snr))
 
     def extract(self, audio: Tensor, phase: Tensor | None = None, balanced: bool = True) -> tuple[Tensor, Tensor]:
-        """Logits of message and code, the pilot last if there is one; positive for 1."""
+        """Logits of message and code, positive for 1."""
         code, host = self.locate(self.squeeze(stft(audio / level(audio))), balanced)
         message = self.read(host)
-        return self.logits(message, code, phase)
+        return self.logits(self.message_regulators, message, phase), self.logits(self.code_regulators, code, phase)
 
     def extract_first_stage(self, audio: Tensor, phase: Tensor | None = None) -> Tensor:
         """Logits of the message where only stage 1 has marked."""
         message = self.read(self.squeeze(stft(audio / level(audio))) * self.whitening)
-        return self.message_regulators.to_bits(self._signal(message, phase))
+        return self.logits(self.message_regulators, message, phase)
 
     def stream(self, regulators: Regulators, bits: Tensor, phase: Tensor | None) -> Tensor:
         """Bits → the watermark stream that carries them."""
-        return self.squeeze(stft(turn(regulators.to_signal(bits), None if phase is None else phase * HOP), ring=True))
+        return self.squeeze(stft(turn(regulators.to_signal(bits), phase), ring=True))
 
-    def logits(self, message: Tensor, code: Tensor, phase: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The two watermark streams → the bits that they carry, read at the lag where their evidence is strongest."""
-        message_signal, code_signal = self._signal(message, phase), self._signal(code, phase)
-        if self.config.reach:
-            late = self.lag(message_signal, code_signal)
-            message_signal, code_signal = turn(message_signal, late), turn(code_signal, late)
-        return self.message_regulators.to_bits(message_signal), self.code_regulators.to_bits(code_signal)
-
-    @torch.no_grad()
-    def lag(self, message_signal: Tensor, code_signal: Tensor) -> Tensor:
-        """By how many samples, within ± reach, the marks in (batch, SEGMENT) signals come late; (batch,)."""
-        evidence = self.message_regulators.evidence(message_signal) + self.code_regulators.evidence(code_signal)
-        late = torch.arange(-self.config.reach, self.config.reach + 1, device=evidence.device)
-        return late[evidence[:, late % SEGMENT].argmax(1)]
-
-    def _signal(self, stream: Tensor, phase: Tensor | None) -> Tensor:
-        return turn(istft(self.unsqueeze(stream), ring=True), None if phase is None else -phase * HOP)
-
-    def with_pilot(self, code: Tensor) -> Tensor:
-        """The code's bits as stage 2 embeds them."""
-        return torch.cat([code, torch.ones_like(code[:, :1])], 1) if self.config.pilot else code
+    def logits(self, regulators: Regulators, stream: Tensor, phase: Tensor | None) -> Tensor:
+        """A watermark stream → the bits that it carries."""
+        signal = istft(self.unsqueeze(stream), ring=True)
+        return regulators.to_bits(turn(signal, None if phase is None else -phase))
 
     def squeeze(self, spectrum: Tensor) -> Tensor:
         """(batch, frames, BINS) complex → (batch, channels, frames, bands): neighbouring bins become channels."""
@@ -174,11 +157,11 @@ def limit(residual: Tensor, audio: Tensor, snr: Tensor | float) -> Tensor:
     return residual * (allowed / residual.norm(dim=-1).clamp_min(1e-9))[:, None]
 
 
-def turn(ring: Tensor, by: Tensor | None) -> Tensor:
-    """(batch, SEGMENT) turned so that each begins at its own sample `by` (batch,)."""
-    if by is None:
+def turn(ring: Tensor, phase: Tensor | None) -> Tensor:
+    """(batch, SEGMENT) turned so that each begins at its own frame `phase` (batch,)."""
+    if phase is None:
         return ring
-    index = (torch.arange(SEGMENT, device=ring.device) + by[:, None]) % SEGMENT
+    index = (torch.arange(SEGMENT, device=ring.device) + phase[:, None] * HOP) % SEGMENT
     return ring.gather(1, index)
 
 

@@ -37,11 +37,6 @@ class Regulators(nn.Module):
         """(batch, SEGMENT) → logits (batch, bits), positive for 1."""
         return signal @ self.read.T + self.offset
 
-    def evidence(self, signal: Tensor) -> Tensor:
-        """(batch, SEGMENT) → how much all bits together speak, were the signal late by 0, 1, … samples; the same shape."""
-        match = torch.fft.rfft(signal)[:, None] * torch.fft.rfft(self.read).conj()
-        return torch.fft.irfft(match, SEGMENT).abs().sum(1)
-
 
 def noise(bits: int, generator: torch.Generator) -> Tensor:
     """Carriers of white noise, (bits, SEGMENT), whose sum has variance 1."""

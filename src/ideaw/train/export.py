@@ -1,4 +1,4 @@
-"""From a checkpoint to what is shipped: three ONNX graphs, the carriers, the weights and the card's first facts.
+"""From a checkpoint to what is shipped: three ONNX graphs, the weights, and the card's first facts.
 
 The STFT stays outside the graphs (ONNX has no inverse), so they take squeezed spectra with a free number of
 frames. Weights are stored in half precision and brought back to single precision when a session loads them.
@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -44,27 +45,36 @@ GRAPHS = {
 """Graph → its inputs and outputs, all (batch, channels, frames, bands)."""
 
 
-def load_weights(path: Path) -> Ideaw:
-    """The network in a weight file, which carries its own configuration."""
-    from safetensors import safe_open
+NETWORK, CARRIERS = "network.safetensors", "carriers.safetensors"
+"""The weights: of the subnets, with the network's configuration; and of the length regulators, which the engine reads."""
 
-    with safe_open(path, "pt") as file:
-        described = file.metadata()
-    if not described or "net" not in described:
-        raise FileError(f"{path} is not a weight file of ideaw: it does not say what network it is")
-    model = Ideaw(build(NetConfig, json.loads(described["net"]), str(path)))
-    model.load_state_dict({key: value.float() for key, value in load_file(path).items()})
+
+def load_weights(folder: Path) -> Ideaw:
+    """The network of a model folder; its weights carry its configuration."""
+    try:
+        with safe_open(folder / NETWORK, "pt") as file:
+            described = file.metadata()
+        tensors = load_file(folder / NETWORK) | load_file(folder / CARRIERS)
+    except (OSError, SafetensorError) as error:
+        raise FileError(f"{folder} is not a model folder: {NETWORK} or {CARRIERS} cannot be read") from error
+    model = Ideaw(build(NetConfig, json.loads(described["net"]), str(folder)))
+    model.load_state_dict({key: value.float() for key, value in tensors.items()})
     return model.eval()
 
 
-def save_weights(model: Ideaw, path: Path) -> None:
+def save_weights(model: Ideaw, folder: Path) -> None:
     """Half-precision weights with the configuration beside them."""
     tensors = {key: value.detach().half().contiguous() for key, value in model.state_dict().items()}
-    save_file(tensors, path, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
+    carriers = {key: tensors.pop(key) for key in list(tensors) if "_regulators." in key}
+    save_file(tensors, folder / NETWORK, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
+    save_file(carriers, folder / CARRIERS)
 
 
-def export_run(run: Path, target: Path) -> None:
-    """The averaged weights of a training run as a model folder that `ideaw.load` takes."""
+def export_run(run: Path, target: Path, snr: float | None = None) -> None:
+    """The averaged weights of a training run as a model folder that `ideaw.load` takes.
+
+    `snr` is the level in dB that marks get unless the user asks for another (None: what it was trained at).
+    """
     kept = checkpoint.load(run / "checkpoint")
     if kept is None:
         raise FileError(f"{run} holds no checkpoint: give the folder that `ideaw train` wrote")
@@ -73,21 +83,21 @@ def export_run(run: Path, target: Path) -> None:
     model.load_state_dict(parts["average"])
     recipe = facts["recipe"]
     trained = {"recipe": recipe["name"], "steps": facts["step"], "hours_of_audio": facts["hours_of_audio"]}
-    export_model(model, target, recipe["snr"] or 36.0, trained)
+    export_model(model, target, snr or recipe["snr"] or 36.0, trained)
 
 
 def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]) -> None:
-    """Write the model folder: weights, graphs, carriers, card."""
+    """Write the model folder: weights, graphs, card."""
     target.mkdir(parents=True, exist_ok=True)
-    save_weights(model, target / "weights.safetensors")
-    model = load_weights(target / "weights.safetensors")
+    save_weights(model, target)
+    model = load_weights(target)
     config = model.config
     example = torch.randn(2, config.channels, FRAMES + 1, config.bands)
     for name, (inputs, outputs) in GRAPHS.items():
         free = {i: {0: torch.export.Dim("batch"), 2: torch.export.Dim("frames", min=2)} for i in inputs}
         program = torch.onnx.export(
             _Graph(model, name),
-            (example,) * len(inputs),
+            tuple(torch.randn_like(example) for _ in inputs),
             input_names=list(inputs),
             output_names=list(outputs),
             dynamic_shapes=(tuple(free.values()),),
@@ -96,12 +106,6 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
         )
         assert program is not None
         (target / f"{name}.onnx").write_bytes(_halved(program.model_proto).SerializeToString())
-    carriers = {
-        f"{kind}_{way}": getattr(regulators, way).detach().numpy().astype(np.float16)
-        for kind, regulators in (("message", model.message_regulators), ("code", model.code_regulators))
-        for way in ("write", "read", "offset")
-    }
-    np.savez(target / "carriers.npz", **carriers)  # type: ignore[arg-type]
     card = {
         "name": f"{config.message_bits}+{config.code_bits}",
         "message_bits": config.message_bits,
@@ -109,8 +113,6 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
         "snr": snr,
         "squeeze": config.squeeze,
         "bands": config.bands,
-        "reach": config.reach,
-        "pilot": config.pilot,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,

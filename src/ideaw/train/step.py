@@ -79,9 +79,8 @@ def take(model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe,
     off = ((torch.rand(number, generator=draw.device, device=device) * 2 - 1) * now.jitter).round().long()
     read_message, read_code = _read(model, around, placed, off + margin, phase, recipe, now, draw)
 
-    wanted = model.with_pilot(code)
     loss = weights.message * losses.integrity(read_message, message, weights.kind)
-    loss = loss + weights.code * losses.integrity(read_code, wanted, weights.kind)
+    loss = loss + weights.code * losses.integrity(read_code, code, weights.kind)
     if weights.first_stage:
         alone = model.embed(host, message, None, snr, phase)
         logits = model.extract_first_stage(alone, phase)
@@ -93,7 +92,7 @@ def take(model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe,
     report = {
         "loss": loss.detach(),
         "message": _right(read_message, message),
-        "code": _right(read_code, wanted),
+        "code": _right(read_code, code),
         "snr": 10 * torch.log10(host.square().sum(1) / (marked - host).detach().square().sum(1)).mean(),
     }
     return Outcome(loss, host, marked, report)

@@ -22,7 +22,6 @@ def validate(model: Ideaw, pool: Pool, snr: float | None, segments: int = 256) -
     found = {}
     for name in ("clean", *catalogue.PAPER):
         attacked = marked if name == "clean" else getattr(batch, name)(marked, draw)
-        message, code = model.extract(attacked)
-        read = torch.cat([message, code[:, : sizes[1]]], 1)
+        read = torch.cat(model.extract(attacked), 1)
         found[name] = ((read > 0) == (bits > 0)).float().mean().item()
     return found
