@@ -1,0 +1,55 @@
+"""The command line: one thin file per command, and the library does the work.
+
+What needs PyTorch, ONNX Runtime or matplotlib is imported when a command runs, so that `--help` stays quick.
+"""
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ideaw.cli import attack, bench, compare, console, demo, detect, embed, export, models, train
+from ideaw.errors import IdeawError
+
+app = typer.Typer(
+    help="Put an inaudible, robust message into audio, and find it again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (embed, detect, compare, attack, models, demo, train, export):
+    app.command()(getattr(command, command.__name__.rpartition(".")[2]))
+app.add_typer(bench.app, name="bench")
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        console.say(f"ideaw {version('ideaw')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line (None: this process's own); what the user can mend is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(args=arguments, prog_name="ideaw")
+    except IdeawError as problem:
+        console.complain(str(problem))
+    except OSError as problem:
+        console.complain(f"{problem.filename}: {(problem.strerror or str(problem)).lower()}")
+    sys.exit(2)

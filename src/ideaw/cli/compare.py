@@ -1,0 +1,93 @@
+"""`ideaw compare`: how far one recording is from another."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from ideaw.audio import files
+from ideaw.audio.files import Recording
+from ideaw.audio.grid import RATE
+from ideaw.audio.rates import mix, to_network
+from ideaw.audio.samples import check
+from ideaw.cli import console, options, outputs
+from ideaw.cli.extras import extra
+from ideaw.errors import AudioError, MissingExtraError
+from ideaw.quality import fidelity
+
+PIECE = 10 * RATE
+"""Samples that PESQ and STOI are taken over, since both are made for single sentences; longer audio gets the mean."""
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The original.", show_default=False)],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The marked or attacked copy.", show_default=False)],
+    plot: options.Plot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two recordings: SNR, PESQ and STOI, and a picture of waveform, tenfold difference and spectrograms."""
+    if plot is not None:
+        with extra("bench", "a plot"):
+            from ideaw.quality import plots
+        outputs.check(plot, plots.FORMATS)
+    a, b = files.read(first), files.read(second)
+    _check_alike(first, a, second, b)
+    with np.errstate(divide="ignore"):
+        snr = fidelity.snr(a.samples, b.samples)
+        lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
+    low, high = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
+    pesq, stoi = _perceived(fidelity.pesq, low, high), _perceived(fidelity.stoi, low, high)
+    if plot is not None:
+        outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, plot.suffix))
+    if as_json:
+        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi}
+        told = {name: _finite(value) for name, value in values.items()}
+        console.say_json(told | {"equal": bool(np.array_equal(a.samples, b.samples))})
+        return
+    rows = [
+        ("SNR", _decibels(snr)),
+        ("lowest SNR of any second", _decibels(lowest)),
+        ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
+        ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
+    ]
+    console.say_table(("measure", f"{second.name} against {first.name}"), rows)
+
+
+def _check_alike(first: Path, a: Recording, second: Path, b: Recording) -> None:
+    """Raises `AudioError` unless samples can be held against each other one by one."""
+    for path, recording in ((first, a), (second, b)):
+        try:
+            check(recording.samples, recording.rate)
+        except AudioError as problem:
+            raise AudioError(f"{path}: {problem}") from None
+    for what, here, there in (
+        ("Hz", a.rate, b.rate),
+        ("channels", a.samples.shape[1], b.samples.shape[1]),
+        ("samples", len(a.samples), len(b.samples)),
+    ):
+        if here != there:
+            raise AudioError(f"{first} has {here} {what}, {second} has {there}; only equal ones can be compared")
+
+
+def _perceived(measure: Callable[[NDArray, NDArray], float], host: NDArray, marked: NDArray) -> float | str:
+    """A measure of 16 kHz mono audio, the mean over pieces; in words why there is none, where there is none."""
+    count = max(1, round(len(host) / PIECE))
+    pieces = list(zip(np.array_split(host, count), np.array_split(marked, count), strict=True))
+    try:
+        return float(np.mean([measure(*pair) for pair in pieces if all(side.any() for side in pair)] or [np.nan]))
+    except MissingExtraError as problem:
+        return str(problem)
+    except RuntimeError as problem:  # PESQ's own errors, whose text is bytes
+        return f"cannot be measured: {problem.args[0].decode() if problem.args else 'no reason given'}"
+
+
+def _finite(value: float | str) -> float | None:
+    """A measure as JSON has it, which knows no infinity."""
+    return None if isinstance(value, str) or not np.isfinite(value) else round(value, 4)
+
+
+def _decibels(value: float) -> str:
+    return f"{value:.2f} dB" if np.isfinite(value) else "nothing differs" if value > 0 else "the original is silent"

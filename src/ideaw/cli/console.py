@@ -1,0 +1,82 @@
+"""What the commands print: results on stdout, progress and complaints on stderr.
+
+Names and messages come from files that others made, so what could steer a terminal is printed escaped.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from ideaw.engine.whole import Progress
+
+BROKEN_PIPE = 141
+"""Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""
+
+UNBOUNDED = 240
+"""Columns of a table that goes into a file or a pipe."""
+
+
+def say(text: str) -> None:
+    """One line of result."""
+    _print(_printable(text))
+
+
+def say_json(content: Any) -> None:
+    """A result for a machine."""
+    _print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def complain(text: str) -> None:
+    """One line on stderr about what is wrong."""
+    print(f"ideaw: {_printable(text)}", file=sys.stderr, flush=True)
+
+
+def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:
+    """A table; the columns named in `numbers` are set flush right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right" if head in numbers else "left")
+    for row in rows:
+        table.add_row(*(Text(_printable(cell)) for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else UNBOUNDED)
+    with console.capture() as drawn:
+        console.print(table)
+    _print("\n".join(line.rstrip() for line in drawn.get().splitlines() if line.strip()))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Progress | None]:
+    """A bar on a terminal that is gone once the work is done; None where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+    from rich.markup import escape
+
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn())
+    with bars.Progress(*columns, bars.TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(_printable(what)), total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains as it ends
+        raise typer.Exit(BROKEN_PIPE) from None
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,75 @@
+"""`ideaw demo`: one second of real audio all the way: mark, MP3, cut, found."""
+
+import tempfile
+import time
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ideaw
+from ideaw.audio import files
+from ideaw.audio.files import Encoding
+from ideaw.cli import console, options
+from ideaw.quality.fidelity import lowest_snr, snr
+
+MESSAGE = "IDEA"
+BITRATE = 64
+"""kbit/s: the paper's strongest compression."""
+CUT = (1.234, 3.3)
+"""Where the piece begins and how long it is, in seconds: off every border of the mark."""
+
+
+def demo(
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this folder.")] = None,
+    model: options.Model = None,
+) -> None:
+    """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        found = _show(keep, model)
+    else:
+        with tempfile.TemporaryDirectory(prefix="ideaw-demo-") as folder:
+            found = _show(Path(folder), model)
+    raise typer.Exit(0 if found else 1)
+
+
+def _show(folder: Path, model: str | None) -> bool:
+    """Do it all in `folder`, a line for each step; whether the message came through."""
+    source, marked, coded, piece = (folder / name for name in ("music.ogg", "marked.wav", "marked.mp3", "piece.wav"))
+    source.write_bytes(resources.files("ideaw").joinpath("samples", source.name).read_bytes())
+    original = files.read(source)
+    rate, seconds = original.rate, len(original.samples) / original.rate
+    marker = ideaw.load(model)
+    console.say(f"sample    {seconds:g} s of a string orchestra at {rate} Hz in stereo; model {marker.card.name}")
+
+    began = time.perf_counter()
+    marker.embed_file(source, marked, MESSAGE)
+    spent = time.perf_counter() - began
+    samples = files.read(marked).samples
+    overall, lowest = snr(original.samples, samples), lowest_snr(original.samples, samples, rate)
+    console.say(
+        f'marked    with "{MESSAGE}" in {spent:.1f} s; '
+        f"SNR {overall:.1f} dB, {lowest:.1f} dB in the second where it is lowest"
+    )
+
+    began = time.perf_counter()
+    files.write(coded, samples, rate, Encoding("MP3", "MPEG_LAYER_III", BITRATE))
+    sizes = f"{marked.stat().st_size / 1000:.0f} kB of WAV → {coded.stat().st_size / 1000:.0f} kB"
+    console.say(f"MP3       at {BITRATE} kbit/s in {time.perf_counter() - began:.1f} s; {sizes}")
+
+    start, length = (round(value * rate) for value in CUT)
+    files.write(piece, files.read(coded).samples[start : start + length], rate)
+    console.say(f"cut       to the {CUT[1]:g} s from {CUT[0]:g} s on; the rest is gone")
+
+    began = time.perf_counter()
+    answer = marker.detect_file(piece)
+    console.say(f"searched  {CUT[1]:g} s in {time.perf_counter() - began:.1f} s: {answer}")
+    found = answer.message == MESSAGE
+    console.say(
+        f'The message "{MESSAGE}" was found after MP3 and a cut.'
+        if found
+        else f'The message "{MESSAGE}" was NOT found after MP3 and a cut.'
+    )
+    return found

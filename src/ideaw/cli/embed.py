@@ -1,0 +1,75 @@
+"""`ideaw embed`: put a message into a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import ideaw
+from ideaw.audio import files
+from ideaw.cli import console, options, outputs
+from ideaw.errors import MessageError
+from ideaw.payload.message import Content, Message
+from ideaw.quality.fidelity import lowest_snr
+
+
+def embed(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The audio file to mark.", show_default=False)],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="The marked file; its extension gives the format.", show_default=False),
+    ],
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="The message.", show_default=False)],
+    bits: Annotated[bool, typer.Option("--bits", help="The message is written in the digits 0 and 1.")] = False,
+    hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
+    snr: options.Snr = None,
+    model: options.Model = None,
+    as_json: options.Json = False,
+) -> None:
+    """Put a message into every second of an audio file; format, length, channels and tags stay."""
+    content = _content(message, bits, hexadecimal)
+    outputs.check_audio(source, target)
+    marker = ideaw.load(model)
+    with console.progress(f"marking {source.name}") as progress:
+        marker.embed_file(source, target, content, snr=snr, progress=progress)
+    kept = marker.card.snr if snr is None else snr
+    measured = _measured(source, target)
+    if as_json:
+        written = {"file": str(target), "message": message, "kind": kind(content), "model": marker.card.name}
+        finite = None if measured is None or np.isinf(measured) else round(measured, 2)
+        console.say_json(written | {"snr": kept, "lowest_snr": finite})
+    else:
+        level = (
+            f"each second keeps {kept:g} dB before it is coded"
+            if measured is None
+            else f"lowest SNR of any second {measured:.1f} dB"
+        )
+        console.say(f"{target}: holds {Message(content)}, {level}")
+
+
+def kind(content: Content | None) -> str | None:
+    """What a message is, in a word."""
+    return None if content is None else {str: "text", bytes: "bytes", tuple: "bits"}[type(content)]
+
+
+def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
+    if bits and hexadecimal:
+        raise MessageError("a message is either --bits or --hex, not both")
+    if bits:
+        return Message.of_digits(given).content
+    if not hexadecimal:
+        return given
+    try:
+        return bytes.fromhex(given)
+    except ValueError:
+        raise MessageError(f'"{given}" is not hexadecimal; give two digits, 0 to f, for each byte') from None
+
+
+def _measured(source: Path, target: Path) -> float | None:
+    """The lowest SNR in dB of any second as written; None where a lossy codec's own noise lies over the mark."""
+    marked = files.read(target)
+    if marked.encoding.bitrate is not None:
+        return None
+    with np.errstate(divide="ignore"):
+        return lowest_snr(files.read(source).samples, marked.samples, marked.rate)

@@ -1,0 +1,20 @@
+"""`ideaw export`: from a training run to a model folder that needs no PyTorch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideaw.cli import console
+from ideaw.cli.extras import extra
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `train` wrote.", show_default=False)],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The model folder to write.", show_default=False)],
+) -> None:
+    """Export a training run as a model folder, for `--model` and `ideaw.load`."""
+    with extra("train", "exporting"):
+        from ideaw.train.export import export_run
+    export_run(run, target)
+    console.say(f"{target}: model of {run}; use it with --model {target}")

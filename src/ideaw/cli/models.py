@@ -1,0 +1,74 @@
+"""`ideaw models`: what is packaged, and what its cards say."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+import ideaw
+from ideaw.cli import console, options
+
+GIGA = 1e9
+
+
+def models(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Print the whole card of this model (or model folder).")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the packaged models, or print the card of one."""
+    if name is not None:
+        card = _entries(ideaw.load(name).card)
+        if as_json:
+            console.say_json(card)
+        else:
+            for line in _lines(card):
+                console.say(line)
+        return
+    cards = [ideaw.load(known).card for known in ideaw.model_names()]
+    if as_json:
+        console.say_json([_entries(card) for card in cards])
+        return
+    heads = ("name", "bits", "SNR", "parameters", "GMAC per second", "bits right")
+    console.say_table(heads, [_row(card) for card in cards])
+
+
+def _row(card: ideaw.Card) -> tuple[str, ...]:
+    parameters = sum(_mapping(card, "parameters").values())
+    costs = _mapping(card, "multiply_adds_per_second")
+    right = {attack: share for attack, share in _mapping(card, "segments").items() if isinstance(share, int | float)}
+    return (
+        card.name,
+        f"{card.message_bits} message + {card.code_bits} code",
+        f"{card.snr:g} dB",
+        f"{parameters / 1e6:.2f} M" if parameters else "–",
+        ", ".join(f"{part} {cost / GIGA:.2f}" for part, cost in costs.items()) or "–",
+        ", ".join(f"{attack} {share:.2f} %" for attack, share in right.items()) or "–",
+    )
+
+
+def _mapping(card: ideaw.Card, key: str) -> Mapping[str, Any]:
+    """A part of the card that need not be there."""
+    part = card.facts.get(key)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _entries(card: ideaw.Card) -> dict[str, Any]:
+    """The whole card as it lies in its file."""
+    engine = {each.name: getattr(card, each.name) for each in dataclasses.fields(card) if each.name != "facts"}
+    return engine | dict(card.facts)
+
+
+def _lines(content: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """A card, one entry a line, what belongs together indented."""
+    for key, value in content.items():
+        opening = "  " * depth + key.replace("_", " ")
+        if isinstance(value, Mapping):
+            yield f"{opening}:" if value else f"{opening}: –"
+            yield from _lines(value, depth + 1)
+        elif isinstance(value, list):
+            yield f"{opening}: {', '.join(map(str, value))}"
+        else:
+            yield f"{opening}: {value:,}" if isinstance(value, int) else f"{opening}: {value}"

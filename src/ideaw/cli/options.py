@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideaw.marker import DEFAULT_MODEL
+
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A packaged model, or a model folder.", show_default=DEFAULT_MODEL),
+]
+Snr = Annotated[
+    float | None,
+    typer.Option(
+        metavar="DB", help="SNR in dB that every second keeps at least.", show_default="what the model's card says"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]

@@ -1,0 +1,55 @@
+"""Where results go: looked at before the work begins, so that nobody waits for an error.
+
+What is written here appears whole or not at all, as `audio/files.py` does it for audio.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from ideaw.audio import files
+from ideaw.errors import FileError, MissingExtraError
+
+
+def check_audio(source: Path, target: Path) -> None:
+    """Whether the audio of `source` can be written as `target`, as far as that can be known beforehand."""
+    files.same_file(source, target)
+    check(target, files.EXTENSIONS)
+    if target.suffix.lower() in files.WITH_AV and find_spec("av") is None:
+        raise MissingExtraError(f'{target} needs PyAV; install it with: pip install "ideaw[formats]"')
+
+
+def check(target: Path, extensions: Sequence[str]) -> None:
+    """Whether a file with one of these extensions can appear at `target`; raises `FileError` if not."""
+    if target.is_dir():
+        raise FileError(f"{target} is a directory; give a file name for the output")
+    if target.suffix.lower() not in extensions:
+        named = f'of the unknown type "{target.suffix}"' if target.suffix else "without an extension"
+        raise FileError(f"{target} is an output {named}; use one of {', '.join(extensions)}")
+    if not target.parent.is_dir():
+        raise FileError(f"the folder {target.parent} does not exist; make it first")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise FileError(f"{target} cannot be written: permission denied; choose another place")
+
+
+def write(target: Path, content: bytes) -> None:
+    """Write a file, or leave what is there as it was."""
+    with _whole(target) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    temporary = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as problem:
+        raise FileError(f"{target} cannot be written: {(problem.strerror or str(problem)).lower()}") from problem
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,117 @@
+"""Pictures of a mark, as the paper draws them: waveform with tenfold residual, spectrograms, where a mark was found.
+
+Drawn without pyplot, so that nothing depends on a display; needs matplotlib, from the extra `bench`.
+"""
+
+import io
+import warnings
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ideaw.audio.rates import mix
+from ideaw.engine.locate import CLEAR
+from ideaw.results import Detection
+
+FORMATS = (".png", ".svg", ".pdf")
+"""Extensions that can be drawn."""
+
+RESIDUAL_GAIN = 10
+"""What the residual is multiplied by to be seen, as in the paper's figures."""
+
+COLUMNS = 2_000
+"""Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
+
+WINDOW = 1_024
+RANGE = 90.0
+"""Samples of a spectrogram's window, and the dB it shows below its peak."""
+
+_HOST, _RESIDUAL, _MARKED, _UNREAD = "#8a96a8", "#d1495b", "#2a9d8f", "#e9a23b"
+
+
+def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") -> bytes:
+    """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both."""
+    first, second = mix(host), mix(marked)
+    figure = Figure(figsize=(10, 7), dpi=120, layout="constrained")
+    grid = figure.add_gridspec(2, 2)
+    waves = figure.add_subplot(grid[0, :])
+    _wave(waves, first, rate, _HOST, "original")
+    _wave(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
+    waves.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(first) / rate))
+    waves.legend(loc="upper right", ncols=2)
+    spectra = [_spectrogram(signal) for signal in (first, second)]
+    top = max(float(spectrum.max()) for spectrum in spectra)
+    for column, (title, spectrum) in enumerate(zip(("Original", "Copy"), spectra, strict=True)):
+        axes = figure.add_subplot(grid[1, column])
+        picture = axes.imshow(
+            spectrum,
+            origin="lower",
+            aspect="auto",
+            extent=(0, len(first) / rate, 0, rate / 2000),
+            vmin=top - RANGE,
+            vmax=top,
+            cmap="magma",
+        )
+        axes.set(title=title, xlabel="time in s", ylabel="frequency in kHz")
+    figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
+    return _drawn(figure, suffix)
+
+
+def detection(samples: NDArray, rate: int, found: Detection, name: str, suffix: str = ".png") -> bytes:
+    """A picture of `(n, channels)` samples, where marks were found in them, and how strong the evidence is there."""
+    signal = mix(samples)
+    figure = Figure(figsize=(10, 5), dpi=120, layout="constrained")
+    waves, scores = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    _wave(waves, signal, rate, _HOST)
+    labels = {True: "marked, message read", False: "marked, message not readable here alone"}
+    for readable, colour in ((True, _MARKED), (False, _UNREAD)):
+        spans = [segment for segment in found.segments if segment.message_ok == readable]
+        for number, segment in enumerate(spans):
+            waves.axvspan(
+                segment.start, segment.end, color=colour, alpha=0.25, lw=0, label="" if number else labels[readable]
+            )
+        scores.bar(
+            [segment.start for segment in spans],
+            [segment.score for segment in spans],
+            [segment.end - segment.start for segment in spans],
+            align="edge",
+            color=colour,
+            edgecolor="white",
+        )
+    scores.axhline(CLEAR, color="black", lw=0.8, ls="--", label="a second counts as marked")
+    scores.legend(loc="upper right")
+    if found.segments:
+        waves.legend(loc="upper right")
+    waves.set_title(f"{name}: {found}", parse_math=False)
+    waves.set(ylabel="amplitude", xlim=(0, len(signal) / rate))
+    scores.set(xlabel="time in s", ylabel="evidence (std. dev.)")
+    return _drawn(figure, suffix)
+
+
+def _wave(axes: Axes, signal: NDArray, rate: int, colour: str, label: str = "") -> None:
+    """Draw `(n,)` over seconds."""
+    if len(signal) <= COLUMNS:
+        axes.plot(np.arange(len(signal)) / rate, signal, color=colour, lw=0.8, label=label)
+        return
+    starts = np.linspace(0, len(signal), COLUMNS, endpoint=False).astype(np.int64)
+    lowest, highest = (bound.reduceat(signal, starts) for bound in (np.minimum, np.maximum))
+    axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
+
+
+def _spectrogram(signal: NDArray) -> NDArray[np.float32]:
+    """`(n,)` → (frequencies, times) in dB; of long audio, windows here and there."""
+    padded = np.pad(signal, WINDOW // 2)
+    hop = max(WINDOW // 4, len(signal) // COLUMNS)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::hop] * np.hanning(WINDOW)
+    power = np.square(np.abs(np.fft.rfft(frames))).T / WINDOW
+    return (10 * np.log10(power + 1e-12)).astype(np.float32)
+
+
+def _drawn(figure: Figure, suffix: str) -> bytes:
+    picture = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # letters that the font lacks, in names and messages
+        figure.savefig(picture, format=suffix.lower().lstrip("."))
+    return picture.getvalue()
