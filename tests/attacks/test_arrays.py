@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import signal
 
 from ideaw.attacks import arrays, catalogue, codecs
+from ideaw.audio import filters
 from ideaw.audio.grid import RATE
 
 from .measure import delay, snr
@@ -21,7 +22,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("zero_phase", [False, True])
 def test_lowpass_is_scipys_butterworth(order: int, cutoff: float, zero_phase: bool, music: np.ndarray) -> None:
     # 264,600 samples: more than one block, so the seam is in the test.
-    assert len(music) > arrays.BLOCK
+    assert len(music) > filters.BLOCK
     sections = signal.butter(order, cutoff, fs=44_100, output="sos")
     expected = signal.sosfilt(sections, music.astype(np.float64), axis=0)
     if zero_phase:

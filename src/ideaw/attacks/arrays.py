@@ -12,10 +12,8 @@ import numpy as np
 import soxr
 
 from ideaw.attacks import codecs, responses
+from ideaw.audio import filters
 from ideaw.errors import IdeawError
-
-BLOCK = 1 << 18
-"""Samples that a filter takes at once, with half as many zeros on each side for its tails."""
 
 VOCODER_BLOCK = 512
 """Frames that the phase vocoder makes at once."""
@@ -34,19 +32,8 @@ def _per_channel(samples: np.ndarray, attack: Callable[[np.ndarray], np.ndarray]
 
 
 def _filter(samples: np.ndarray, rate: int, response: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Apply a response, a function of the frequencies in Hz, block by block; nothing wraps, tails are cut off."""
-
-    def one(x: np.ndarray) -> np.ndarray:
-        tail = BLOCK // 2
-        length = 2 * BLOCK if len(x) > BLOCK else responses.fast_length(len(x) + 2 * tail)
-        gains = response(np.fft.rfftfreq(length, 1 / rate))
-        y = np.zeros(len(x) + length)
-        for start in range(0, len(x), BLOCK):
-            piece = np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * gains, length)
-            y[start : start + length] += np.roll(piece, tail)
-        return y[tail : tail + len(x)]
-
-    return _per_channel(samples, one)
+    """Apply a response, a function of the frequencies in Hz, to each channel."""
+    return _per_channel(samples, lambda x: filters.respond(x, rate, response))
 
 
 def _fit(samples: np.ndarray, n: int) -> np.ndarray:
@@ -76,11 +63,9 @@ def noise(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float =
 
 def _pass(samples: np.ndarray, rate: int, cutoff: float, order: int, zero_phase: bool, high: bool) -> np.ndarray:
     _require(order >= 1, f"A filter's order must be at least 1, not {order}.")
-    corner = math.tan(math.pi * cutoff / rate)
 
     def response(frequency: np.ndarray) -> np.ndarray:
-        angle = (frequency * (math.pi / rate)).clip(responses.LOWEST_ANGLE, responses.HIGHEST_ANGLE)
-        h = responses.butterworth(np.tan(angle) / corner, order, high)
+        h = filters.pass_response(frequency, rate, cutoff, order, high)
         return abs(h) ** 2 if zero_phase else h
 
     return _filter(samples, rate, response)

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from ideaw.attacks import responses
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
+from ideaw.audio import filters
 from ideaw.audio.grid import RATE
 
 Strength = float | tuple[float, float]
@@ -101,7 +102,7 @@ def _frequencies(length: int, device: torch.device) -> Tensor:
 def _filter(x: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a response, a function of the frequencies in Hz; zeros around the segment keep it from wrapping."""
     n = x.shape[-1]
-    length = responses.fast_length(2 * n)
+    length = filters.fast_length(2 * n)
     spectrum = torch.fft.rfft(x, length) * response(_frequencies(length, x.device))
     return torch.fft.irfft(spectrum, length)[..., :n]
 
@@ -147,8 +148,8 @@ def _pass(
     poles, both_ways = draw.choose(order), draw.choose(zero_phase)
 
     def response(frequency: Tensor) -> Tensor:
-        angle = (frequency * (math.pi / RATE)).clip(responses.LOWEST_ANGLE, responses.HIGHEST_ANGLE)
-        h = responses.butterworth(angle.tan() / corner.tan(), poles, high)
+        angle = (frequency * (math.pi / RATE)).clip(filters.LOWEST_ANGLE, filters.HIGHEST_ANGLE)
+        h = filters.butterworth(angle.tan() / corner.tan(), poles, high)
         return abs(h) ** 2 if both_ways else h
 
     return _filter(x, response)
@@ -330,7 +331,7 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
     batch, n = x.shape
     oversampling = 4
     pace = draw.strength(factor, batch)
-    length = responses.fast_length(n + 2_000)
+    length = filters.fast_length(n + 2_000)
     nyquist = RATE / 2 / pace.clamp_min(1.0)
     start = responses.RESAMPLER_PASS * nyquist
     kept = responses.fall(_frequencies(length, x.device), start, start + responses.RESAMPLER_WIDTH * nyquist)

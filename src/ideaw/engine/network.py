@@ -172,7 +172,9 @@ def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:
     header = json.loads(content[8 : 8 + size])
     numbers = memoryview(content)[8 + size :]
     return {
-        name: np.frombuffer(numbers[slice(*entry["data_offsets"])], np.float16).reshape(entry["shape"]).astype(np.float32)
+        name: np.frombuffer(numbers[slice(*entry["data_offsets"])], np.float16)
+        .reshape(entry["shape"])
+        .astype(np.float32)
         for name, entry in header.items()
         if name != "__metadata__"
     }

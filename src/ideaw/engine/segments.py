@@ -12,6 +12,7 @@ from ideaw.audio.grid import EDGE, HOP, SEGMENT, WINDOW
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
+from ideaw.engine.refine import amplitudes, heard
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
@@ -23,8 +24,28 @@ def embed_segments(
     message: NDArray[np.floating],
     code: NDArray[np.floating],
     snr: float,
+    refine: bool = True,
 ) -> NDArray[np.float64]:
-    """(batch, SEGMENT) audio and (batch, bits) of −1 and +1 → marked audio, each segment at exactly `snr` dB."""
+    """(batch, SEGMENT) audio and (batch, bits) of −1 and +1 → marked audio, each segment at exactly `snr` dB.
+
+    With `refine` the mark is read back and made again, with more of its energy for the bits that are hard to read.
+    """
+    marked = _embed_once(network, audio, message, code, snr)
+    if not refine:
+        return marked
+    bits = np.concatenate([message, code], 1)
+    read = np.concatenate(extract_segments(network, heard(marked)), 1)
+    stronger_message, stronger_code = np.split(bits * amplitudes(bits * read), [message.shape[1]], 1)
+    return _embed_once(network, audio, stronger_message, stronger_code, snr)
+
+
+def _embed_once(
+    network: Network,
+    audio: NDArray[np.floating],
+    message: NDArray[np.floating],
+    code: NDArray[np.floating],
+    snr: float,
+) -> NDArray[np.float64]:
     residual = np.empty(audio.shape, np.float64)
     for some in _batches(len(audio)):
         host = audio[some].astype(np.float32)

@@ -15,6 +15,7 @@ from ideaw.audio.grid import EDGE, FRAMES, HOP, SEGMENT
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Carriers, Network
+from ideaw.engine.refine import amplitudes, heard
 from ideaw.engine.strength import fit
 
 Progress: TypeAlias = Callable[[float], None]
@@ -39,12 +40,15 @@ def residual(
     snr: float,
     progress: Progress | None = None,
     block: int = BLOCK,
+    refine: bool = True,
 ) -> NDArray[np.float32]:
     """(channels, n) audio → (channels, n) residual, `snr` dB or more below every second of every channel.
 
     `messages` (seconds, message_bits) and `code` (code_bits,) are −1 and +1; second k is written from sample
-    16,000 · k on. Channels that are alike are marked alike, and once.
+    16,000 · k on. Channels that are alike are marked alike, and once. With `refine` the mark is read back and
+    made again, with more of its energy for the bits that are hard to read.
     """
+    codes = np.tile(code, (len(messages), 1))
     out = np.empty_like(audio)
     for channel, row in enumerate(audio):
         twin = next((earlier for earlier in range(channel) if np.array_equal(audio[earlier], row)), None)
@@ -52,7 +56,15 @@ def residual(
             out[channel] = out[twin]
             continue
         share = part(progress, channel / len(audio), (channel + 1) / len(audio))
-        out[channel] = fit(_raw_residual(network, row, messages, code, share, block), row, snr, SEGMENT)
+        first = part(share, 0.0, 0.33 if refine else 1.0)
+        out[channel] = fit(_raw_residual(network, row, messages, codes, first, block), row, snr, SEGMENT)
+        if refine:
+            read = _read_back(network, row + out[channel], part(share, 0.33, 0.67), block)
+            bits = np.concatenate([messages, codes], 1)
+            louder_messages, louder_codes = np.split(bits * amplitudes(bits * read), [messages.shape[1]], 1)
+            last = part(share, 0.67, 1.0)
+            again = _raw_residual(network, row, louder_messages, louder_codes, last, block)
+            out[channel] = fit(again, row, snr, SEGMENT)
     if progress:
         progress(1.0)
     return out
@@ -79,19 +91,33 @@ def _raw_residual(
     network: Network,
     audio: NDArray[np.float32],
     messages: NDArray[np.floating],
-    code: NDArray[np.floating],
+    codes: NDArray[np.floating],
     progress: Progress | None,
     block: int,
 ) -> NDArray[np.float32]:
-    """(n,) → (n,): what the network adds, before its level is settled."""
-    bits = np.tile(code, (len(messages), 1))
+    """(n,) → (n,): what the network adds, before its level is settled; bits (seconds, bits)."""
     out = _Line(len(audio))
     for piece in _pieces(audio, block, progress):
         message_part = _tiled(network.message, messages, piece)
-        code_part = _tiled(network.code, bits, piece)
+        code_part = _tiled(network.code, codes, piece)
         spectrum = network.mark(piece.spectrum[None], message_part[None], code_part[None])[0]
         out.add(piece, spectrum)
     return out.samples * _level(audio)
+
+
+def _read_back(
+    network: Network, marked: NDArray[np.float32], progress: Progress | None, block: int
+) -> NDArray[np.float32]:
+    """(n,) marked audio → logits (seconds, message_bits + code_bits) of every second, as it is heard."""
+    received = heard(marked)
+    message, code = _Line(len(received)), _Line(len(received))
+    for piece in _pieces(received, block, progress):
+        code_spectrum, host = network.locate(piece.spectrum[None])
+        code.add(piece, code_spectrum[0])
+        message.add(piece, network.read(host)[0])
+    seconds = -(-len(received) // SEGMENT) * SEGMENT
+    cut = [_cut(line.samples, 0, seconds).reshape(-1, SEGMENT) for line in (message, code)]
+    return np.concatenate([network.message.to_bits(cut[0]), network.code.to_bits(cut[1])], 1)
 
 
 def _signal(
