@@ -1,0 +1,75 @@
+"""`compare`: the numbers are the ones that were put in, and what cannot be compared is said."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+from numpy.typing import NDArray
+
+from tests.cli.conftest import run
+
+
+@pytest.fixture
+def noisy(tmp_path: Path, spoken: Path, speech: NDArray[np.float32]) -> Path:
+    """The speech with noise 30 dB below it."""
+    noise = np.random.default_rng(1).standard_normal(len(speech))
+    noise *= np.sqrt((speech**2).sum() / (noise**2).sum()) * 10 ** (-30 / 20)
+    sf.write(tmp_path / "noisy.wav", speech + noise, 16_000, subtype="FLOAT")
+    return tmp_path / "noisy.wav"
+
+
+def test_measures_of_a_known_difference(spoken: Path, noisy: Path) -> None:
+    ran = run("compare", spoken, noisy, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads(ran.out)
+    assert told["snr"] == pytest.approx(30, abs=0.01)
+    assert told["lowest_snr"] < 29.5  # speech pauses, noise does not
+    assert 1.5 < told["pesq"] < 4.3
+    assert 0.9 < told["stoi"] < 0.9999
+    assert told["equal"] is False
+    table = run("compare", spoken, noisy).out
+    assert "30.00 dB" in table
+    assert f"{told['pesq']:.2f}" in table
+    assert f"{told['stoi']:.4f}" in table
+
+
+def test_a_file_against_itself(spoken: Path) -> None:
+    told = json.loads(run("compare", spoken, spoken, "--json").out)
+    assert (told["snr"], told["equal"]) == (None, True)
+    assert told["pesq"] == pytest.approx(4.64, abs=0.01)
+    assert "nothing differs" in run("compare", spoken, spoken).out
+
+
+def test_the_difference_is_drawn(tmp_path: Path, spoken: Path, noisy: Path) -> None:
+    for suffix, opening in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")):
+        assert run("compare", spoken, noisy, "--plot", tmp_path / f"plot{suffix}").code == 0
+        assert (tmp_path / f"plot{suffix}").read_bytes().startswith(opening)
+    before = set(tmp_path.iterdir())
+    for name, says in (("plot.xyz", '".xyz"'), ("none/plot.png", "does not exist"), ("/proc/plot.png", "be written")):
+        ran = run("compare", spoken, noisy, "--plot", tmp_path / name)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert says in ran.err
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_what_is_not_alike_cannot_be_compared(tmp_path: Path, spoken: Path, speech: NDArray[np.float32]) -> None:
+    others = {
+        "16000 Hz": (speech, 8_000),
+        "1 channels": (np.stack([speech, speech], 1), 16_000),
+        "96000 samples": (speech[1:], 16_000),
+    }
+    for says, (samples, rate) in others.items():
+        sf.write(tmp_path / "other.wav", samples, rate)
+        ran = run("compare", spoken, tmp_path / "other.wav")
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert says in ran.err
+
+
+def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: NDArray[np.float32]) -> None:
+    sf.write(tmp_path / "a.wav", np.zeros(32_000), 16_000)
+    sf.write(tmp_path / "b.wav", speech[:32_000], 16_000)
+    ran = run("compare", tmp_path / "a.wav", tmp_path / "b.wav", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == {"snr": None, "lowest_snr": None, "pesq": None, "stoi": None, "equal": False}

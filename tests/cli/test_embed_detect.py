@@ -1,0 +1,154 @@
+"""`embed` and `detect` on real files of every format: the message comes through, and the rest stays."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+import soxr
+from numpy.typing import NDArray
+
+import ideaw
+from ideaw.audio import files
+from ideaw.audio.files import Encoding
+from tests.cli.conftest import run, run_process
+
+TAGS = {"title": "Ungarischer Tanz Nr. 5, fis-Moll", "artist": "United States Army Strings"}
+LOSSLESS = (".wav", ".flac")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory, music: NDArray[np.float32]) -> Path:
+    """A folder with stereo music in every format, with tags: `in.wav`, `in.mp3`, …; Opus has no 44.1 kHz."""
+    folder = tmp_path_factory.mktemp("played")
+    for suffix in (".wav", ".flac", ".mp3", ".ogg", ".m4a"):
+        files.write(folder / f"in{suffix}", music.astype(np.float64), 44_100, Encoding("", "", tags=TAGS))
+    resampled = soxr.resample(music, 44_100, 48_000).astype(np.float64)
+    files.write(folder / "in.opus", resampled, 48_000, Encoding("", "", tags=TAGS))
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg", ".m4a", ".opus"])
+def test_a_message_goes_through_every_format(tmp_path: Path, played: Path, suffix: str) -> None:
+    source, target = played / f"in{suffix}", tmp_path / f"out{suffix}"
+    ran = run("embed", source, target, "-m", "IDEA")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f'{target}: holds "IDEA", ')
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+    before, after = files.read(source), files.read(target)
+    assert after.samples.shape == before.samples.shape
+    assert after.rate == before.rate
+    assert (after.encoding.container, after.encoding.subtype) == (before.encoding.container, before.encoding.subtype)
+    assert after.encoding.tags == before.encoding.tags == TAGS
+    if suffix in LOSSLESS:
+        assert float(ran.out.split()[-2]) >= ideaw.load().card.snr
+
+    ran = run("detect", target)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f'{target}: found "IDEA" in ')
+    assert ran.out.count("\n") == 1
+    ran = run("detect", source)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith(f"{source}: not found")
+
+
+def test_from_one_format_to_another(tmp_path: Path, played: Path) -> None:
+    assert run("embed", played / "in.flac", tmp_path / "out.mp3", "-m", "IDEA").code == 0
+    assert files.read(tmp_path / "out.mp3").encoding.tags == TAGS
+    assert run("detect", tmp_path / "out.mp3").code == 0
+
+
+@pytest.mark.parametrize(
+    ("suffix", "subtype"),
+    [
+        *[(".wav", subtype) for subtype in ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")],
+        (".flac", "PCM_16"),
+        (".flac", "PCM_24"),
+    ],
+)
+def test_samples_of_every_width(tmp_path: Path, music: NDArray[np.float32], suffix: str, subtype: str) -> None:
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    sf.write(source, music[:, 0] / np.abs(music).max(), 44_100, subtype=subtype)  # loud, for the sake of 8 bits
+    ran = run("embed", source, target, "-m", "IDEA", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out)["lowest_snr"] >= ideaw.load().card.snr - 0.01
+    assert sf.info(target).subtype == subtype
+    assert not np.array_equal(sf.read(source)[0], sf.read(target)[0])
+    assert run("detect", target).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (("-m", "€"), "text", "€"),
+        (("-m", "0110100", "--bits"), "bits", "0110100"),
+        (("-m", "00ff0a", "--hex"), "bytes", "00ff0a"),
+    ],
+)
+def test_json_says_what_was_found_and_where(
+    tmp_path: Path, spoken: Path, options: tuple[str, ...], kind: str, message: str
+) -> None:
+    target = tmp_path / "out.wav"
+    ran = run("embed", spoken, target, *options, "--snr", "30", "--json")
+    written = json.loads(ran.out)
+    assert written.pop("lowest_snr") == pytest.approx(30, abs=1)
+    assert written == {"file": str(target), "message": message, "kind": kind, "model": "46+10", "snr": 30}
+
+    found = json.loads(run("detect", target, "--json").out)
+    assert (found["found"], found["message"], found["kind"]) == (True, message, kind)
+    assert found["p_value"] < 1e-6
+    assert sum(segment["end"] - segment["start"] for segment in found["segments"]) > 4
+    assert {"start", "end", "score", "message_ok"} == set(found["segments"][0])
+
+
+def test_json_of_several_files_is_a_list(tmp_path: Path, marked: Path, spoken: Path) -> None:
+    ran = run("detect", marked, spoken, "--json")
+    assert ran.code == 1
+    first, second = json.loads(ran.out)
+    assert (first["file"], first["found"], first["message"]) == (str(marked), True, "hey")
+    assert (second["file"], second["found"], second["message"], second["kind"]) == (str(spoken), False, None, None)
+    assert second["segments"] == []
+
+    ran = run("detect", marked, tmp_path / "none.wav", "--json")
+    assert ran.code == 2
+    assert json.loads(ran.out)[1] == {
+        "file": str(tmp_path / "none.wav"),
+        "error": f"{tmp_path / 'none.wav'} does not exist",
+    }
+
+
+def test_a_message_that_would_steer_a_terminal_is_printed_escaped(tmp_path: Path, spoken: Path) -> None:
+    target = tmp_path / "out.wav"
+    assert run("embed", spoken, target, "-m", "\x1b[2J").out.startswith(rf'{target}: holds "\x1b[2J"')
+    assert run("detect", target).out.startswith(rf'{target}: found "\x1b[2J"')
+    assert json.loads(run("detect", target, "--json").out)["message"] == "\x1b[2J"
+
+
+def test_where_the_mark_is_is_drawn(tmp_path: Path, marked: Path, spoken: Path) -> None:
+    for path, code in ((marked, 0), (spoken, 1)):
+        plot = tmp_path / f"{path.stem}.png"
+        assert run("detect", path, "--plot", plot).code == code
+        assert plot.read_bytes().startswith(b"\x89PNG")
+    pictures = [(tmp_path / f"{path.stem}.png").read_bytes() for path in (marked, spoken)]
+    assert pictures[0] != pictures[1]
+
+    ran = run("detect", marked, spoken, "--plot", tmp_path / "both.png")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a plot shows one file" in ran.err
+    ran = run("detect", marked, "--plot", tmp_path / "plot.wav")
+    assert (ran.code, ran.out) == (2, "")
+    assert '".wav"' in ran.err
+    assert not (tmp_path / "plot.wav").exists()
+
+
+def test_the_installed_program_marks_and_finds(tmp_path: Path, spoken: Path) -> None:
+    target = tmp_path / "out.flac"
+    ran = run_process("embed", spoken, target, "-m", "hey")
+    assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
+    ran = run_process("detect", target)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f'{target}: found "hey"')
+    ran = run_process("detect", target, spoken)
+    assert ran.code == 1
