@@ -61,7 +61,8 @@ def test_every_segment_is_at_exactly_the_asked_level(
     audio = segments.astype(np.float64)
     added = embed_segments(network, audio, *bits, snr=snr) - audio
     measured = 10 * np.log10((audio**2).sum(1) / (added**2).sum(1))
-    assert measured == pytest.approx(np.full(6, snr), abs=1e-6)
+    assert measured == pytest.approx(np.full(6, snr), abs=2e-4)
+    assert measured.min() >= snr
 
 
 def test_embedding_is_that_of_torch(

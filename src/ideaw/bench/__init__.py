@@ -1,0 +1,1 @@
+"""The benchmark: presets, runners and tables; every number that is published comes from here."""

@@ -18,6 +18,10 @@ BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
 
 
+SPARE = 1e-4
+"""dB that segments are marked more quietly than asked, so that rounding to single precision costs no promise."""
+
+
 def embed_segments(
     network: Network,
     audio: NDArray[np.floating],
@@ -26,7 +30,7 @@ def embed_segments(
     snr: float,
     refine: bool = True,
 ) -> NDArray[np.float64]:
-    """(batch, SEGMENT) audio and (batch, bits) of −1 and +1 → marked audio, each segment at exactly `snr` dB.
+    """(batch, SEGMENT) audio and (batch, bits) of −1 and +1 → marked audio, each segment at `snr` dB.
 
     With `refine` the mark is read back and made again, with more of its energy for the bits that are hard to read.
     """
@@ -56,7 +60,7 @@ def _embed_once(
             ring_stft(network.code.to_signal(code[some])),
         )
         residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
-    allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-snr / 20)
+    allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-(snr + SPARE) / 20)
     return audio + residual * (allowed / np.linalg.norm(residual, axis=-1, keepdims=True).clip(1e-9))
 
 
