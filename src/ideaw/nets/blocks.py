@@ -47,7 +47,9 @@ class DenseSubnet(nn.Module):
     def __init__(self, inputs: int, growth: int, outputs: int, bands: int) -> None:
         super().__init__()
         widths = [growth] * 4 + [outputs]
-        self.layers = nn.ModuleList(nn.Conv2d(inputs + i * growth, width, 3, padding=1) for i, width in enumerate(widths))
+        self.layers = nn.ModuleList(
+            nn.Conv2d(inputs + i * growth, width, 3, padding=1) for i, width in enumerate(widths)
+        )
         _quiet(self.layers[-1])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -126,7 +128,7 @@ def seen_channels(config: NetConfig) -> int:
 
 
 def subnet_kind(config: NetConfig) -> type[ConvSubnet] | type[DenseSubnet]:
-    return {"conv": ConvSubnet, "dense": DenseSubnet}[config.subnet]
+    return ConvSubnet if config.subnet == "conv" else DenseSubnet
 
 
 def mixed_precision(x: Tensor) -> torch.autocast:
@@ -137,4 +139,4 @@ def mixed_precision(x: Tensor) -> torch.autocast:
 def _quiet(layer: nn.Module) -> None:
     with torch.no_grad():
         for parameter in layer.parameters():
-            parameter *= START
+            parameter.mul_(START)

@@ -21,8 +21,8 @@ def parameters(model: Ideaw) -> dict[str, int]:
 
 
 def multiply_adds(model: Ideaw) -> dict[str, int]:
-    """Function → multiply-adds of its convolutions for one second of audio."""
-    shape = (1, model.config.channels, FRAMES, model.config.bands)
+    """Function → multiply-adds of its convolutions for one second of audio: FRAMES times those of a frame."""
+    shape = (1, model.config.channels, 1, model.config.bands)
     stream = torch.zeros(shape, device=next(model.parameters()).device)
     return {
         "embed": _count(model, lambda: model.mark(stream, stream, stream)),
@@ -38,7 +38,7 @@ def _count(model: nn.Module, run: Callable[[], object]) -> int:
     def add(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         nonlocal total
         assert isinstance(layer, nn.Conv2d)
-        total += output[0, 0].numel() * layer.weight.numel()
+        total += FRAMES * output[0, 0].numel() * layer.weight.numel()
 
     hooks = [m.register_forward_hook(add) for m in model.modules() if isinstance(m, nn.Conv2d)]
     try:

@@ -1,5 +1,7 @@
 """The discriminator: tells marked audio from host audio, so that the embedder learns to fool it."""
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -13,10 +15,7 @@ class Discriminator(nn.Module):
         super().__init__()
         widths = [2, width, 2 * width, 4 * width, 4 * width]
         self.layers = nn.Sequential(
-            *(
-                nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.LeakyReLU(0.2))
-                for a, b in zip(widths, widths[1:], strict=False)
-            )
+            *(nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.LeakyReLU(0.2)) for a, b in pairwise(widths))
         )
         self.decide = nn.Linear(4 * width, 1)
 

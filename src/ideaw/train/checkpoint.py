@@ -23,7 +23,8 @@ def save(folder: Path, parts: dict[str, Tensors], facts: dict[str, Any]) -> None
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for name, tensors in parts.items():
-        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, fresh / f"{name}.safetensors")
+        kept = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        save_file(kept, fresh / f"{name}.safetensors")
     (fresh / "facts.json").write_text(json.dumps(facts, indent=2))
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():

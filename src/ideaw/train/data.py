@@ -58,7 +58,8 @@ class Pool:
     def draw(self, number: int, draw: Draw) -> Tensor:
         """(number, SEGMENT + 2 · margin) float32 at random places and levels, categories equally often."""
         device = self.samples.device
-        category = torch.arange(number, device=device) % len(self.count)
+        turn = torch.randint(len(self.count), (1,), generator=draw.device, device=device)
+        category = (torch.arange(number, device=device) + turn) % len(self.count)
         where = torch.rand(number, generator=draw.device, device=device) * self.count[category]
         start = self.starts[self.first[category] + where.long()] - self.margin
         index = start[:, None] + torch.arange(SEGMENT + 2 * self.margin, device=device)
@@ -85,16 +86,23 @@ def clips_under(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
     """(category, mono 16 kHz int16 samples) of every audio file under the folder, packs included, in a fixed order."""
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder of audio files or tar packs")
-    for path in sorted(folder.rglob("*")):
-        if path.suffix == ".tar":
-            with tarfile.open(path) as pack:
-                for member in sorted(pack.getmembers(), key=lambda m: m.name):
-                    name = PurePosixPath(member.name)
-                    content = pack.extractfile(member) if name.suffix.lower() in SUFFIXES else None
-                    if content is not None:
-                        yield name.parent.name or path.stem, _decode(io.BytesIO(content.read()), member.name)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.suffix.lower() == ".tar":
+            yield from _unpack(path)
         elif path.suffix.lower() in SUFFIXES:
             yield path.parent.name, _decode(path, str(path))
+
+
+def _unpack(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    try:
+        with tarfile.open(path) as pack:
+            for member in sorted(pack.getmembers(), key=lambda m: m.name):
+                name = PurePosixPath(member.name)
+                content = pack.extractfile(member) if name.suffix.lower() in SUFFIXES else None
+                if content is not None:
+                    yield name.parent.name or path.stem, _decode(io.BytesIO(content.read()), f"{path}: {name}")
+    except tarfile.TarError as error:
+        raise FileError(f"{path} cannot be read as a tar pack of audio files") from error
 
 
 def _decode(source: Path | io.BytesIO, name: str) -> np.ndarray:

@@ -6,6 +6,12 @@ frames. Weights are stored in half precision and brought back to single precisio
 
 import dataclasses
 import json
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +26,8 @@ from torch import Tensor, nn
 from ideaw.audio.grid import FRAMES
 from ideaw.errors import FileError
 from ideaw.nets.config import NetConfig
-from ideaw.nets.model import Ideaw
 from ideaw.nets.cost import multiply_adds, parameters
+from ideaw.nets.model import Ideaw
 from ideaw.train import checkpoint
 from ideaw.train.recipe import build
 
@@ -46,7 +52,7 @@ GRAPHS = {
 
 
 NETWORK, CARRIERS = "network.safetensors", "carriers.safetensors"
-"""The weights: of the subnets, with the network's configuration; and of the length regulators, which the engine reads."""
+"""The weights: of the subnets, with the network's configuration; of the length regulators, which the engine reads."""
 
 
 def load_weights(folder: Path) -> Ideaw:
@@ -87,26 +93,25 @@ def export_run(run: Path, target: Path, snr: float | None = None) -> None:
 
 
 def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]) -> None:
-    """Write the model folder: weights, graphs, card."""
+    """Write the model folder: weights, graphs, card. Its files appear once all of them are made."""
     target.mkdir(parents=True, exist_ok=True)
-    save_weights(model, target)
-    model = load_weights(target)
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as made:
+        folder = Path(made)
+        save_weights(model, folder)
+        model = load_weights(folder)
+        for name in GRAPHS:
+            (folder / f"{name}.onnx").write_bytes(_graph(model, name).SerializeToString())
+        card = _card(model, snr, trained)
+        (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")
+        for path in folder.iterdir():
+            path.chmod(0o644)
+            os.replace(path, target / path.name)
+
+
+def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
+    """What the model says about itself."""
     config = model.config
-    example = torch.randn(2, config.channels, FRAMES + 1, config.bands)
-    for name, (inputs, outputs) in GRAPHS.items():
-        free = {i: {0: torch.export.Dim("batch"), 2: torch.export.Dim("frames", min=2)} for i in inputs}
-        program = torch.onnx.export(
-            _Graph(model, name),
-            tuple(torch.randn_like(example) for _ in inputs),
-            input_names=list(inputs),
-            output_names=list(outputs),
-            dynamic_shapes=(tuple(free.values()),),
-            dynamo=True,
-            verbose=False,
-        )
-        assert program is not None
-        (target / f"{name}.onnx").write_bytes(_halved(program.model_proto).SerializeToString())
-    card = {
+    return {
         "name": f"{config.message_bits}+{config.code_bits}",
         "message_bits": config.message_bits,
         "code_bits": config.code_bits,
@@ -117,15 +122,51 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,
     }
-    (target / "card.json").write_text(json.dumps(card, indent=2) + "\n")
+
+
+def _graph(model: Ideaw, name: str) -> onnx.ModelProto:
+    """One of the network's functions as ONNX, for any batch and number of frames."""
+    inputs, outputs = GRAPHS[name]
+    example = (2, model.config.channels, FRAMES + 1, model.config.bands)
+    free = {0: torch.export.Dim("batch"), 2: torch.export.Dim("frames", min=2)}
+    with _quietly():
+        program = torch.onnx.export(
+            _Graph(model, name).eval(),
+            tuple(torch.randn(example) for _ in inputs),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=(tuple(free for _ in inputs),),
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    return _halved(program.model_proto)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the exporter's remarks about packages that it misses and names that it drops: none is about the model."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
 
 
 def _halved(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The same graph with its large constants in half precision behind a cast, which a session folds at load."""
+    """The same graph with the constants that half precision holds exactly stored so, behind a cast.
+
+    Those are the weights, which were rounded before; a session folds the casts when it loads the graph.
+    """
     casts = []
     for constant in graph.graph.initializer:
-        if constant.data_type == TensorProto.FLOAT and np.prod(constant.dims) > 64:
-            half = numpy_helper.from_array(numpy_helper.to_array(constant).astype(np.float16), constant.name + "_half")
+        values = numpy_helper.to_array(constant)
+        if constant.data_type == TensorProto.FLOAT and np.array_equal(values.astype(np.float16), values):
+            half = numpy_helper.from_array(values.astype(np.float16), constant.name + "_half")
             casts.append(helper.make_node("Cast", [half.name], [constant.name], to=TensorProto.FLOAT))
             constant.CopyFrom(half)
     nodes = [*casts, *graph.graph.node]

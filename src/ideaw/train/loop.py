@@ -5,6 +5,7 @@ Runs on one GPU (or the CPU); under `torchrun` on several, each with its share o
 
 import dataclasses
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -17,19 +18,21 @@ import torch._dynamo
 import torch.distributed as dist
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ideaw.attacks.batch import Draw
-from ideaw.errors import IdeawError
+from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.model import Ideaw
 from ideaw.train import checkpoint, losses
 from ideaw.train.data import load_pools
+from ideaw.train.export import load_weights
 from ideaw.train.recipe import Recipe
-from ideaw.train.step import Moment, moment, take
+from ideaw.train.step import Moment, check, moment, take
 from ideaw.train.validate import validate
 
 MARGIN = 250
@@ -45,21 +48,23 @@ def train(
     validate_every: int = 1000,
     stop_after: int | None = None,
     begin: Path | None = None,
+    validate_on: int = 256,
 ) -> dict[str, float]:
     """Train until the recipe's last step, or stop before that after some minutes or at a step, and save.
 
-    A run whose folder holds a checkpoint goes on from there; a new one may begin with the weights in a file.
-    Returns the last validation.
+    A run whose folder holds a checkpoint goes on from there; a new one may begin with the weights of a model
+    folder or of a checkpoint's file. Validates on so many segments, and returns the last validation.
     """
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    device = _device(world)
+    check(recipe)
     if recipe.batch % world:
-        raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: make it a multiple of {world}")
+        raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: take a multiple of {world}")
+    device = _device(world)
     torch.manual_seed(recipe.seed)
     pool, held_out = load_pools(data, MARGIN, device)
     model = Ideaw(recipe.net)
     if begin:
-        model.load_state_dict({key: value.float() for key, value in load_file(begin).items()})
+        _begin_with(model, begin)
     model.to(device)
     if device.type == "cuda":
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -71,12 +76,14 @@ def train(
     kept = checkpoint.load(out / "checkpoint")
     if kept:
         parts, facts = kept
+        if facts["recipe"]["net"] != dataclasses.asdict(recipe.net):
+            raise IdeawError(f"{out} holds a run of another network: give this one a folder of its own")
         step, skipped = facts["step"], facts["skipped"]
         model.load_state_dict(parts["model"])
         average.module.load_state_dict(parts["average"])
         average.n_averaged.fill_(facts["averaged"])
         checkpoint.restore_optimiser(optimiser, model, parts, "optimiser")
-        if critic and critic_optimiser:
+        if critic and critic_optimiser and "critic" in parts:
             critic.load_state_dict(parts["critic"])
             checkpoint.restore_optimiser(critic_optimiser, critic, parts, "critic")
     if recipe.compile:
@@ -99,9 +106,10 @@ def train(
     last = min(recipe.steps, stop_after or recipe.steps)
     began, since, found = time.monotonic(), step, {}
     with _log(out, recipe, step, rank) as log:
-        while step < last and (minutes is None or time.monotonic() - began < 60 * minutes):
+        while step < last and (minutes is None or _all(time.monotonic() - began < 60 * minutes, world, device)):
             now = moment(recipe, step)
             draw = Draw.at(recipe.seed * 1000 + rank, step, device)
+            torch.manual_seed(int(draw.host.integers(2**63)))  # for the random auxiliary signal
             outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw)
             optimiser.zero_grad(set_to_none=True)
             outcome.loss.backward()
@@ -109,7 +117,7 @@ def train(
             skipped += not taken
             if taken:
                 average.update_parameters(model)
-            if critic and critic_optimiser:
+            if taken and critic and critic_optimiser:
                 critic_optimiser.zero_grad(set_to_none=True)
                 losses.discriminate(critic(outcome.host), critic(outcome.marked.detach())).backward()
                 _descend(critic_optimiser, critic, now, recipe.clip, world)
@@ -117,13 +125,14 @@ def train(
             if step % log_every == 0 or step == last:
                 speed = recipe.batch * (step - since) / (time.monotonic() - began)
                 report = {key: value.item() for key, value in outcome.report.items()}
-                log(step, report | {"learning_rate": now.learning_rate, "skipped": skipped, "segments_per_second": speed})
-            if rank == 0 and (step % validate_every == 0):
-                found = validate(_averaged(average), held_out, now.snr)
+                report |= {"learning_rate": now.learning_rate, "skipped": skipped, "segments_per_second": speed}
+                log(step, report)
+            if rank == 0 and step % validate_every == 0 and step < last:
+                found = validate(_averaged(average), held_out, now.snr, validate_on)
                 log(step, {f"valid_{key}": value for key, value in found.items()})
                 save()
         if rank == 0:
-            found = validate(_averaged(average), held_out, moment(recipe, step).snr)
+            found = validate(_averaged(average), held_out, moment(recipe, step).snr, validate_on)
             log(step, {f"valid_{key}": value for key, value in found.items()})
             save()
     if world > 1:
@@ -136,6 +145,7 @@ def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, c
     parameters = [p for p in module.parameters() if p.grad is not None]
     if world > 1:
         for parameter in parameters:
+            assert parameter.grad is not None
             dist.all_reduce(parameter.grad)
             parameter.grad /= world
     norm = nn.utils.clip_grad_norm_(parameters, clip or float("inf"))
@@ -145,6 +155,26 @@ def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, c
         group["lr"] = now.learning_rate
     optimiser.step()
     return True
+
+
+def _all(yes: bool, world: int, device: torch.device) -> bool:
+    """Whether every process says yes: one that stopped by its own clock would leave the others waiting for it."""
+    if world == 1:
+        return yes
+    said = torch.tensor(int(yes), device=device)
+    dist.all_reduce(said, dist.ReduceOp.MIN)
+    return bool(said)
+
+
+def _begin_with(model: Ideaw, begin: Path) -> None:
+    """The weights of a model folder, or in a safetensors file of a checkpoint, into a network of the same sizes."""
+    try:
+        weights = load_weights(begin).state_dict() if begin.is_dir() else load_file(begin)
+        model.load_state_dict(weights)
+    except (OSError, SafetensorError) as error:
+        raise FileError(f"{begin} is neither a model folder nor a file of weights") from error
+    except RuntimeError as error:
+        raise IdeawError(f"the weights of {begin} are those of another network than the recipe's") from error
 
 
 def make_optimiser(recipe: Recipe, module: nn.Module) -> torch.optim.Optimizer:
@@ -204,19 +234,22 @@ def _log(out: Path, recipe: Recipe, step: int, rank: int) -> Iterator[Callable[[
         return
     out.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
-    columns = (TextColumn(recipe.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[told]}"))
+    told_last = TextColumn("{task.fields[told]}")
+    columns = (TextColumn(recipe.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), told_last)
     try:
         from torch.utils.tensorboard import SummaryWriter
 
         board = SummaryWriter(str(out / "tensorboard"), purge_step=step)
     except ImportError:
         board = None
-    with (out / "log.jsonl").open("a") as lines, Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, console=console, disable=not console.is_terminal)
+    with (out / "log.jsonl").open("a") as lines, bar:
         task = bar.add_task("", total=recipe.steps, completed=step, told="")
 
         def log(step: int, values: dict[str, Any]) -> None:
-            rounded = {key: round(value, 6) for key, value in values.items()}
-            lines.write(json.dumps({"step": step} | rounded) + "\n")
+            rounded = {k: v if isinstance(v, int) else float(f"{v:.6g}") for k, v in values.items()}
+            finite = {key: value if math.isfinite(value) else None for key, value in rounded.items()}
+            lines.write(json.dumps({"step": step} | finite) + "\n")
             lines.flush()
             told = " ".join(f"{key} {value:.4g}" for key, value in rounded.items())
             bar.update(task, completed=step, told=told)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -74,9 +75,9 @@ class Recipe:
 def read_recipe(path: Path, **overrides: Any) -> Recipe:
     """The recipe in a YAML file, with some fields given anew."""
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise IdeawError(f"{path} is not a readable recipe: {str(error).splitlines()[0]}") from error
+        content = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise IdeawError(f"{path} is not a readable recipe: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise IdeawError(f"{path} is not a recipe: it must hold the fields of one, as YAML")
     given = {key: value for key, value in overrides.items() if value is not None}
@@ -89,11 +90,45 @@ def build(kind: type, content: Mapping[str, Any], where: str) -> Any:
     """A dataclass from a mapping, nested ones included; an unknown key is an error that lists the known ones."""
     known = {f.name for f in fields(kind)}
     hints = get_type_hints(kind)
-    for key in content:
+    values = {}
+    for key, value in content.items():
         if key not in known:
             raise IdeawError(f"{where}: unknown field {key!r}; known are {', '.join(sorted(known))}")
-    values = {
-        key: build(hints[key], value, f"{where}, {key}") if is_dataclass(hints[key]) else value
-        for key, value in content.items()
-    }
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+        hint = hints[key]
+        if not _fits(value, hint):
+            raise IdeawError(f"{where}: {key} cannot be {value!r}; it must be {_named(hint)}")
+        if is_dataclass(hint):
+            assert isinstance(hint, type)
+            value = build(hint, value, f"{where}, {key}")
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value from YAML is of the kind that a field asks for; a whole number will do for a float."""
+    inner = get_args(hint)
+    if is_dataclass(hint):
+        return isinstance(value, Mapping)
+    if get_origin(hint) is Literal:
+        return value in inner
+    if get_origin(hint) is UnionType:
+        return any(_fits(value, one) for one in inner)
+    if get_origin(hint) is tuple:
+        return isinstance(value, list | tuple) and len(value) == len(inner) and all(map(_fits, value, inner))
+    if inner:
+        return isinstance(value, Mapping) and all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in value.items())
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)
+
+
+def _named(hint: Any) -> str:
+    """A field's kind in words."""
+    words = {int: "a whole number", float: "a number (1.0e-5, not 1e-5)", bool: "true or false", str: "a text"}
+    if get_origin(hint) is Literal:
+        return " or ".join(get_args(hint))
+    if get_origin(hint) is UnionType:
+        return " or ".join(_named(one) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"a list of {len(get_args(hint))} numbers"
+    return words.get(hint, "null" if hint is type(None) else "a mapping")

@@ -3,6 +3,8 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -10,6 +12,7 @@ from torch import Tensor
 from ideaw.attacks.batch import TRAINING, Draw
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
 from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.errors import IdeawError
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.model import Ideaw
 from ideaw.train import losses
@@ -55,15 +58,17 @@ def moment(recipe: Recipe, step: int) -> Moment:
     attacked = done >= recipe.attacks_from
     if recipe.schedule == "cosine":
         falling = max(0.0, (done - 0.3) / 0.7)
-        rate = min(1.0, (step + 1) / recipe.warm_up) * (0.5 + 0.5 * math.cos(math.pi * falling))
+        rate = min(1.0, (step + 1) / max(1, recipe.warm_up)) * (0.5 + 0.5 * math.cos(math.pi * falling))
     else:
         begin, length = (recipe.attacks_from, 1 - recipe.attacks_from) if attacked else (0.0, recipe.attacks_from)
-        rate = 0.5 ** int(10 * (done - begin) / length)
+        rate = 0.5 ** int(10 * (done - begin) / length) if length else 1.0
     jitter = recipe.jitter * min(1.0, done / recipe.jitter_ramp if recipe.jitter_ramp else 1.0)
     return Moment(recipe.learning_rate * rate, snr, attacked, jitter)
 
 
-def take(model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe, number: int, now: Moment, draw: Draw) -> Outcome:
+def take(
+    model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe, number: int, now: Moment, draw: Draw
+) -> Outcome:
     """Mark `number` segments, attack them, read them, and compare."""
     config, weights = recipe.net, recipe.losses
     placed = pool.draw(number, draw)
@@ -103,16 +108,19 @@ def _read(
 ) -> tuple[Tensor, Tensor]:
     """Attack the marked audio sample by sample and extract: logits of message and code in the batch's order.
 
-    Each attack has its slice of the batch (the batch is in random order already). Real codecs run on the CPU
-    while the device extracts everything else.
+    Each attack has its slice of the batch (what lies where in the batch is drawn anew at every step). Real
+    codecs run on the CPU while the device extracts everything else.
     """
-    plan = slices(recipe, len(around)) if now.attacked else []
+    plan = slices(recipe, len(around), float(draw.host.random())) if now.attacked else []
     coded = max((stop for name, _, stop in plan if name in CODECS), default=0)
     pending = []
     for name, start, stop in plan:
         if name in CODECS:
-            clips = around[start:stop].detach().cpu().numpy()
-            (strengths,) = TRAINING[name].keywords.values()
+            # LAME ends the process at a sample that is not finite; the loss still sees it, and the step is skipped.
+            clips = around[start:stop].detach().nan_to_num().clamp(-1, 1).cpu().numpy()
+            attack = TRAINING[name]
+            assert isinstance(attack, partial)
+            (strengths,) = attack.keywords.values()
             pending.append(WAITING.submit(CODECS[name], clips, draw.choose_each(strengths, len(clips))))
     pieces, at = [], coded
     for name, start, stop in plan:
@@ -135,14 +143,32 @@ def _read(
     return message, code
 
 
-def slices(recipe: Recipe, number: int) -> list[tuple[str, int, int]]:
-    """(attack, first, last + 1) for a batch, codecs first."""
+def slices(recipe: Recipe, number: int, chance: float) -> list[tuple[str, int, int]]:
+    """(attack, first, last + 1) for a batch, codecs first.
+
+    `chance`, drawn from [0, 1), decides which shares are rounded up: however small the batch, every attack gets
+    its share of a run.
+    """
     order = sorted(recipe.attacks, key=lambda name: name not in CODECS)
-    edges, total = [0], 0.0
-    for name in order:
-        total += recipe.attacks[name]
-        edges.append(round(total * number))
-    return [(n, a, b) for n, a, b in zip(order, edges, edges[1:], strict=False) if b > a]
+    totals = accumulate(recipe.attacks[name] for name in order)
+    edges = [0, *(min(number, math.floor(total * number + chance)) for total in totals)]
+    return [(name, a, b) for name, (a, b) in zip(order, pairwise(edges), strict=True) if b > a]
+
+
+def check(recipe: Recipe) -> None:
+    """Refuse a recipe that no step can be made of."""
+    known = {*TRAINING, OVERMARK}
+    for name, share in recipe.attacks.items():
+        if name not in known:
+            raise IdeawError(f"{recipe.name}: unknown attack {name!r}; known are {', '.join(sorted(known))}")
+        if share < 0:
+            raise IdeawError(f"{recipe.name}: the share {share} of {name} is below 0")
+    if sum(recipe.attacks.values()) > 1 + 1e-6:
+        raise IdeawError(
+            f"{recipe.name}: the attacks' shares add up to {sum(recipe.attacks.values()):.3g}, more than 1"
+        )
+    if recipe.steps < 1 or recipe.batch < 1:
+        raise IdeawError(f"{recipe.name}: steps and batch must be 1 or more")
 
 
 def _overmark(model: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:

@@ -1,4 +1,4 @@
-"""How well a network reads on audio it was not trained on: clean, and under the paper's attacks in their batched forms."""
+"""How well a network reads on audio it was not trained on: clean, and under the paper's attacks as batches."""
 
 import torch
 
@@ -18,7 +18,8 @@ def validate(model: Ideaw, pool: Pool, snr: float | None, segments: int = 256) -
     host = pool.draw(segments, draw)[:, pool.margin : pool.margin + SEGMENT]
     sizes = (model.config.message_bits, model.config.code_bits)
     bits = torch.randint(2, (segments, sum(sizes)), generator=draw.device, device=host.device).float() * 2 - 1
-    marked = model.embed(host, *bits.split(sizes, 1), snr)
+    message, code = bits.split(sizes, 1)
+    marked = model.embed(host, message, code, snr).nan_to_num().clamp(-1, 1)  # what a file can hold
     found = {}
     for name in ("clean", *catalogue.PAPER):
         attacked = marked if name == "clean" else getattr(batch, name)(marked, draw)
