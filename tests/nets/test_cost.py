@@ -1,0 +1,87 @@
+"""Parameters and multiply-adds: the counter agrees with sums done by hand, and the shipped card with the counter."""
+
+import json
+from dataclasses import replace
+from importlib import resources
+
+import pytest
+
+from ideaw.audio.grid import FRAMES
+from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.cost import multiply_adds, parameters
+from ideaw.nets.model import Ideaw
+
+KERNEL = 3 * 3
+
+
+def _layers(config: NetConfig, inputs: int, width: int, outputs: int) -> list[tuple[int, int]]:
+    """(in, out) of every convolution of one subnet."""
+    if config.subnet == "conv":
+        return [(inputs, width), (width, width), (width, outputs)]
+    return [(inputs + i * width, width) for i in range(4)] + [(inputs + 4 * width, outputs)]
+
+
+def _numbers(config: NetConfig, layers: list[tuple[int, int]]) -> int:
+    """Weights and offsets, with one offset per band and hidden channel in our own subnet."""
+    per_band = layers[0][1] * config.bands if config.subnet == "conv" else 0
+    return sum(a * b * KERNEL + b for a, b in layers) + per_band
+
+
+def _block(config: NetConfig, width: int) -> list[list[tuple[int, int]]]:
+    """The subnets of one invertible block: the paper's four, or our two that give scale and shift together."""
+    channels, seen = config.channels, config.channels * 3 // 2 if config.shaped else config.channels
+    if config.subnet == "conv":
+        return [_layers(config, inputs, width, 2 * channels) for inputs in (channels, seen)]
+    return [_layers(config, inputs, width, channels) for inputs in (channels, channels, seen, seen)]
+
+
+def _balance(config: NetConfig) -> list[list[tuple[int, int]]]:
+    seen = config.channels * 3 // 2 if config.shaped else config.channels
+    return [_layers(config, seen, config.balance_width, config.channels)] * config.balance_blocks
+
+
+def _parameters_by_hand(config: NetConfig) -> dict[str, int]:
+    shortcut = 2 if config.skip else 0
+    stages = ((config.message_blocks, config.message_width), (config.code_blocks, config.code_width))
+    one, two = (n * sum(_numbers(config, net) for net in _block(config, width)) + shortcut for n, width in stages)
+    bits = config.message_bits + config.code_bits
+    return {
+        "stage 1": one,
+        "stage 2": two,
+        "balance block": sum(_numbers(config, net) for net in _balance(config)),
+        "length regulators": bits * (2 * 16_000 + 1),
+    }
+
+
+def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
+    def work(nets: list[list[tuple[int, int]]]) -> int:
+        return sum(a * b for net in nets for a, b in net) * KERNEL * FRAMES * config.bands
+
+    one = config.message_blocks * work(_block(config, config.message_width))
+    two = config.code_blocks * work(_block(config, config.code_width))
+    balance = work(_balance(config))
+    return {"embed": one + two, "locate": balance + two, "message": balance + two + one}
+
+
+@pytest.mark.parametrize("config", [NetConfig(), PAPER, NetConfig(message_bits=22, squeeze=10, message_blocks=3)])
+def test_parameters_are_those_counted_by_hand(config: NetConfig) -> None:
+    assert parameters(Ideaw(config)) == _parameters_by_hand(config)
+
+
+@pytest.mark.parametrize("config", [NetConfig(), replace(PAPER, message_blocks=2, code_blocks=1)])
+def test_multiply_adds_are_those_counted_by_hand(config: NetConfig) -> None:
+    assert multiply_adds(Ideaw(config)) == _multiply_adds_by_hand(config)
+
+
+def test_the_papers_network_has_its_size() -> None:
+    assert parameters(Ideaw(PAPER))["stage 1"] == 3_844_480
+    work = _multiply_adds_by_hand(PAPER)
+    assert work["message"] - work["locate"] == pytest.approx(125e9, rel=0.03)  # 64 frames a second, not its 65
+
+
+def test_the_shipped_card_tells_the_default_networks_cost() -> None:
+    card = json.loads(resources.files("ideaw").joinpath("models", "46+10", "card.json").read_text("utf-8"))
+    model = Ideaw(NetConfig())
+    assert card["parameters"] == parameters(model)
+    assert card["multiply_adds_per_second"] == multiply_adds(model)
+    assert card["multiply_adds_per_second"]["embed"] < 141e9 / 50  # far cheaper than the paper's

@@ -1,0 +1,91 @@
+"""Both stages are exact in both directions, whatever their weights, if the watermark stream comes back too."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ideaw.nets.blocks import START, ConvSubnet, DenseSubnet
+from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.model import Ideaw, Stage
+from ideaw.nets.spectrum import level, stft
+
+NETS = {
+    "ours": NetConfig(),
+    "ours, 40 bands": NetConfig(squeeze=12, message_width=16, code_width=16),
+    "paper, fewer blocks": replace(PAPER, message_blocks=4, code_blocks=2),
+}
+
+
+def _awake(config: NetConfig, last: float) -> Ideaw:
+    """A network whose subnets' last layers are `last` times as strong as they would be without their quiet start."""
+    model = Ideaw(config)
+    for subnet in model.modules():
+        if isinstance(subnet, ConvSubnet | DenseSubnet):
+            layer = subnet.leave if isinstance(subnet, ConvSubnet) else subnet.layers[-1]
+            assert isinstance(layer, nn.Conv2d)
+            with torch.no_grad():
+                layer.weight *= last / START
+                layer.bias *= last / START
+    return model
+
+
+def _streams(model: Ideaw, audio: Tensor, frames: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Some frames of host, message and code as the stages get them."""
+    host = model.squeeze(stft(audio / level(audio))) * model.whitening
+    message, code = (
+        model.stream(regulators, torch.randint(2, (len(audio), len(regulators.offset))) * 2.0 - 1, None)
+        for regulators in (model.message_regulators, model.code_regulators)
+    )
+    return host[:, :, :frames], message[:, :, :frames], code[:, :, :frames]
+
+
+def _relative(a: Tensor, b: Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+def _assert_inverts(stage: Stage, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """Through the stage and back; what came out on the way, for the next stage."""
+    after, left = stage(x, s)
+    assert _relative(after, x) > 0.1, "the couplings hardly touch the host"
+    assert _relative(left, s) > 0.1, "the couplings hardly touch the watermark stream"
+    x_back, s_back = stage.inverse(after, left)
+    assert _relative(x_back, x) < 1e-4
+    assert _relative(s_back, s) < 1e-4
+    return after, left
+
+
+@pytest.mark.parametrize("name", NETS)
+@torch.no_grad()
+def test_each_stage_inverts_exactly(seconds: Tensor, name: str) -> None:
+    model = _awake(NETS[name], 1.0)
+    host, message, code = _streams(model, seconds[[1, 4]], 20)
+    after, _ = _assert_inverts(model.message_stage, host, message)
+    _assert_inverts(model.code_stage, after, code)
+
+
+@torch.no_grad()
+def test_the_papers_sixteen_and_eight_blocks_invert_exactly(seconds: Tensor) -> None:
+    model = _awake(PAPER, 1.0)
+    assert (len(model.message_stage.blocks), len(model.code_stage.blocks)) == (16, 8)
+    host, message, code = _streams(model, seconds[[1, 4]], 5)
+    after, _ = _assert_inverts(model.message_stage, host, message)
+    _assert_inverts(model.code_stage, after, code)
+
+
+@torch.no_grad()
+def test_without_its_watermark_stream_a_stage_does_not_invert(seconds: Tensor) -> None:
+    model = _awake(NETS["ours"], 1.0)
+    host, message, _ = _streams(model, seconds[[1, 4]], 20)
+    after, _ = model.message_stage(host, message)
+    back, _ = model.message_stage.inverse(after, torch.zeros_like(message))
+    assert _relative(back, host) > 0.01
+
+
+@pytest.mark.parametrize("config", [NetConfig(message_blocks=1), replace(PAPER, message_blocks=1, code_blocks=1)])
+@torch.no_grad()
+def test_scales_stay_within_the_clamp(config: NetConfig) -> None:
+    model = _awake(config, 1000.0)
+    scale, _ = model.message_stage.blocks[0].to_host(torch.randn(1, config.channels, 8, config.bands))
+    assert 0.9 * config.clamp < scale.abs().max() <= config.clamp

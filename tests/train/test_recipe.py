@@ -1,0 +1,96 @@
+"""Recipes: those in the repository load, and a wrong one is told in one line what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from ideaw.errors import IdeawError
+from ideaw.nets.config import PAPER, NetConfig
+from ideaw.train.recipe import Losses, Recipe, read_recipe
+from ideaw.train.step import check
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_repositorys_recipes_load(path: Path) -> None:
+    recipe = read_recipe(path)
+    assert recipe.name == path.stem
+    check(recipe)
+
+
+def test_the_default_recipe_trains_the_default_network() -> None:
+    (path,) = (path for path in RECIPES if path.stem == "46+10")
+    assert read_recipe(path).net == NetConfig()
+
+
+def test_the_papers_recipe_is_the_paper() -> None:
+    (path,) = (path for path in RECIPES if path.stem == "paper")
+    recipe = read_recipe(path)
+    assert recipe.net == PAPER
+    assert (recipe.steps, recipe.attacks_from, recipe.snr) == (200_000, 0.5, None)
+    assert recipe.losses == Losses("squared", 1.0, 1.0, 1.0, perceptual=0.1, identify=0.1)
+    assert (recipe.optimiser, recipe.learning_rate, recipe.betas) == ("adam", 1e-5, (0.9, 0.99))
+    assert sorted(recipe.attacks) == sorted(
+        ["noise", "lowpass", "mp3", "quantise", "dropout", "resample", "amplitude", "stretch"]
+    )
+
+
+def test_fields_may_be_given_anew(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("steps: 10\nnet: {message_bits: 5}\nbetas: [0.8, 0.9]\n")
+    assert read_recipe(path, steps=3, batch=None) == Recipe(
+        "mine", net=NetConfig(message_bits=5), steps=3, betas=(0.8, 0.9)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("stpes: 3", "unknown field 'stpes'; known are attacks, "),
+        ("net: {wdith: 3}", "net: unknown field 'wdith'"),
+        ("steps: [1, 2", "not a readable recipe"),
+        ("just words", "must hold the fields"),
+        ("", "must hold the fields"),
+        ("\xff\xfe\x00", "not a readable recipe"),
+        ("steps: many", "steps cannot be 'many'; it must be a whole number"),
+        ("steps: 1.5", "steps cannot be 1.5"),
+        ("steps: true", "steps cannot be True"),
+        ("learning_rate: 1e-5", "1.0e-5, not 1e-5"),
+        ("optimiser: sgd", "optimiser cannot be 'sgd'; it must be adamw or adam"),
+        ("snr: loud", "snr cannot be 'loud'"),
+        ("net: 3", "net cannot be 3; it must be a mapping"),
+        ("net:", "net cannot be None"),
+        ("betas: [0.9]", "a list of 2 numbers"),
+        ("attacks: {mp3: much}", "attacks cannot be {'mp3': 'much'}"),
+    ],
+)
+def test_what_is_not_a_recipe_is_told_in_one_line(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(content, "latin-1")
+    with pytest.raises(IdeawError) as caught:
+        read_recipe(path)
+    message = str(caught.value)
+    assert told in message
+    assert message.startswith(str(path))
+    assert "\n" not in message
+
+
+def test_a_missing_recipe_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(IdeawError, match="No such file"):
+        read_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        (Recipe("x", attacks={"mp4": 0.1}), "unknown attack 'mp4'; known are amplitude, "),
+        (Recipe("x", attacks={"mp3": 0.7, "noise": 0.5}), "add up to 1.2"),
+        (Recipe("x", attacks={"mp3": -0.1}), "below 0"),
+        (Recipe("x", steps=0), "1 or more"),
+        (Recipe("x", batch=0), "1 or more"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_is_refused(recipe: Recipe, told: str) -> None:
+    with pytest.raises(IdeawError, match=told):
+        check(recipe)
