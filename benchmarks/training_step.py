@@ -1,6 +1,6 @@
 """Segments per second of one training step, eager and compiled, and where the time goes.
 
-    python benchmarks/training_step.py --data DIR [--recipe recipes/46+10.yaml] [--batch 128] [--steps 30]
+python benchmarks/training_step.py --data DIR [--recipe recipes/46+10.yaml] [--batch 128 256] [--steps 30]
 """
 
 import argparse
@@ -12,13 +12,43 @@ from torch.profiler import ProfilerActivity, profile
 
 from ideaw.attacks.batch import Draw
 from ideaw.nets.model import Ideaw
-from ideaw.train.data import load_pools
+from ideaw.train.data import Pool, load_pools
 from ideaw.train.loop import MARGIN, compile_blocks, make_optimiser
-from ideaw.train.recipe import read_recipe
+from ideaw.train.recipe import Recipe, read_recipe
 from ideaw.train.step import moment, take
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Steps:
+    """Training steps of one recipe from the middle of its schedule on, attacks and all."""
+
+    def __init__(self, recipe: Recipe, pool: Pool, compiled: bool) -> None:
+        self.recipe, self.pool = recipe, pool
+        self.model = Ideaw(recipe.net).to(DEVICE)
+        if DEVICE.type == "cuda":
+            self.model.to(memory_format=torch.channels_last)
+        if compiled:
+            compile_blocks(self.model)
+        self.optimiser = make_optimiser(recipe, self.model)
+
+    def run(self, number: int) -> float:
+        """Seconds that so many steps take, the device's work included."""
+        began = time.perf_counter()
+        for step in range(self.recipe.steps // 2, self.recipe.steps // 2 + number):
+            draw, now = Draw.at(self.recipe.seed, step, DEVICE), moment(self.recipe, step)
+            outcome = take(self.model, None, self.pool, self.recipe, self.recipe.batch, now, draw)
+            self.optimiser.zero_grad(set_to_none=True)
+            outcome.loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimiser.step()
+        if DEVICE.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
 
 
 def main() -> None:
+    """Measure every mode at every size of batch; profile each mode at the first."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--recipe", type=Path, default=Path("recipes/46+10.yaml"))
@@ -26,51 +56,26 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--modes", nargs="+", default=["eager", "compiled"])
     arguments = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = True
-    pool, _ = load_pools(arguments.data, MARGIN, device)
+    pool, _ = load_pools(arguments.data, MARGIN, DEVICE)
     for mode in arguments.modes:
         for batch in arguments.batch:
-            recipe = read_recipe(arguments.recipe, batch=batch)
-            model = Ideaw(recipe.net).to(device)
-            if device.type == "cuda":
-                model.to(memory_format=torch.channels_last)
-            if mode == "compiled":
-                compile_blocks(model)
-            optimiser = make_optimiser(recipe, model)
-
-            def step(number: int) -> None:
-                draw = Draw.at(recipe.seed, number, device)
-                now = moment(recipe, recipe.steps // 2 + number)
-                outcome = take(model, None, pool, recipe, batch, now, draw)
-                optimiser.zero_grad(set_to_none=True)
-                outcome.loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimiser.step()
-
-            began = time.perf_counter()
-            for number in range(8):
-                step(number)
-            wait(device)
-            warmed = time.perf_counter()
-            for number in range(arguments.steps):
-                step(number)
-            wait(device)
-            took = (time.perf_counter() - warmed) / arguments.steps
-            print(f"{mode:9} batch {batch:4}: {1e3 * took:7.1f} ms a step, {batch / took:7.0f} segments/s, start {warmed - began:.0f} s", flush=True)
+            steps = Steps(read_recipe(arguments.recipe, batch=batch), pool, mode == "compiled")
+            start, took = steps.run(8), steps.run(arguments.steps) / arguments.steps
+            speed = f"{1e3 * took:7.1f} ms a step, {batch / took:7.0f} segments/s"
+            print(f"{mode:9} batch {batch:4}: {speed}, start {start:.0f} s", flush=True)
             if batch == arguments.batch[0]:
-                with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] if device.type == "cuda" else [ProfilerActivity.CPU]) as found:
-                    for number in range(3):
-                        step(number)
-                    wait(device)
-                key = "self_cuda_time_total" if device.type == "cuda" else "self_cpu_time_total"
-                print(found.key_averages().table(sort_by=key, row_limit=28, max_name_column_width=60).replace("-" * 20, ""), flush=True)
+                tell_where_the_time_goes(steps)
 
 
-def wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+def tell_where_the_time_goes(steps: Steps) -> None:
+    """Print the most expensive operations of three steps."""
+    on_gpu = DEVICE.type == "cuda"
+    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]) as found:
+        steps.run(3)
+    key = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
+    print(found.key_averages().table(sort_by=key, row_limit=28, max_name_column_width=60), flush=True)
 
 
 if __name__ == "__main__":
