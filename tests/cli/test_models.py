@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 import ideaw
+from ideaw.cli.models import _row
 from tests.cli.conftest import run
 
 
@@ -37,6 +38,7 @@ def test_accuracy_is_shown_where_the_card_gives_it(tmp_path: Path) -> None:
     card = json.loads((folder / "card.json").read_text()) | {"segments": {"clean": 99.98, "CP": 99.1}}
     (folder / "card.json").write_text(json.dumps(card))
     assert "  CP: 99.1" in run("models", folder).out.splitlines()
+    assert _row(ideaw.load(folder).card)[-1] == "clean 99.98 %, CP 99.10 %"
 
 
 def test_an_unknown_model_is_one_line() -> None:

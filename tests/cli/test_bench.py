@@ -1,0 +1,38 @@
+"""`bench segments`: a table on the screen, and the same numbers in a file."""
+
+import json
+from pathlib import Path
+
+from ideaw.attacks.catalogue import ATTACKS, PAPER
+from tests.cli.conftest import run
+
+
+def test_segments_are_measured_and_written(tmp_path: Path, spoken: Path) -> None:
+    ran = run(
+        "bench", "segments", "--data", spoken.parent, "--limit", "2", "--snr", "30", "--json", tmp_path / "a.json"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads((tmp_path / "a.json").read_text())
+    assert (told["segments"], told["snr"]) == (2, 30)
+    assert told["lowest_snr"] > 29.9
+    assert [row["attack"] for row in told["rows"]] == ["clean", *PAPER]
+    assert told["rows"][0]["accuracy"] > 90
+    lines = ran.out.splitlines()
+    for row in told["rows"]:
+        (line,) = (line for line in lines if line.split()[0] == row["attack"])
+        assert f"{row['accuracy']:.2f} %" in line
+        assert row["attack"] == "clean" or ATTACKS[row["attack"]].label in line
+    assert "2 segments" in lines[-1]
+
+
+def test_what_cannot_be_measured_is_one_line(tmp_path: Path, spoken: Path) -> None:
+    for arguments, says in (
+        (("--data", tmp_path / "none"), "not a folder"),
+        (("--data", tmp_path), "holds no audio"),
+        (("--data", spoken.parent, "--json", tmp_path / "none" / "a.json"), "does not exist"),
+        (("--data", spoken.parent, "--model", "7+7"), 'no model "7+7"'),
+    ):
+        ran = run("bench", "segments", *arguments)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert says in ran.err
+    assert list(tmp_path.iterdir()) == []
