@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]
 
 def test_a_recipe_becomes_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    ran = run("train", "tiny.yaml", "--data", "audio", "--batch", "2", "--steps", "2")
+    ran = run("train", "tiny.yaml", "--data", "audio", "--batch", "2", "--steps", "2", "--validate-on", "8")
     assert ran.code == 0
     assert ran.out.startswith("runs/tiny: clean 0.")
     assert json.loads(Path("runs/tiny/log.jsonl").read_text().splitlines()[-1])["step"] == 2

@@ -22,8 +22,10 @@ def train(
     batch: Annotated[int | None, typer.Option(min=1, help="Segments in a step, other than the recipe's.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop and save after so many minutes.")] = None,
     begin: Annotated[
-        Path | None, typer.Option("--from", metavar="WEIGHTS", help="Begin with the weights in this file.")
+        Path | None,
+        typer.Option("--from", metavar="WEIGHTS", help="Begin with a model folder, or a checkpoint's file of weights."),
     ] = None,
+    validate_on: Annotated[int, typer.Option(min=1, help="Segments that a validation reads.")] = 256,
 ) -> None:
     """Train a model; a run that was stopped goes on where it stood."""
     with extra("train", "training"):
@@ -31,7 +33,7 @@ def train(
         from ideaw.train.recipe import read_recipe
     chosen = read_recipe(recipe, steps=steps, batch=batch)
     folder = out or Path("runs") / chosen.name
-    found = loop.train(chosen, data, folder, minutes=minutes, begin=begin)
+    found = loop.train(chosen, data, folder, minutes=minutes, begin=begin, validate_on=validate_on)
     if os.environ.get("RANK", "0") == "0":
         told = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
         console.say(f"{folder}: {told}")
