@@ -192,6 +192,8 @@ def _read_mp3(path: Path) -> Recording:
     head = data[: mpeg.tag_length(data)]
     if stream is None:
         raise FileError(f"{path} holds no MP3 frames")
+    if stream.frames < stream.promised - 1:
+        raise FileError(f"{path} is truncated: {stream.frames} of {stream.promised} frames are there")
     if stream.varying and not stream.indexed:
         return _read(path, io.BytesIO(head + stream.index() + data[stream.start :]), stream.bitrate, head)
     return _read(path, path, stream.bitrate, head)

@@ -42,6 +42,8 @@ class Stream:
     start: int
     indexed: bool
     varying: bool
+    promised: int
+    """Frames that the index says there are; 0 where it does not say."""
 
     def index(self) -> bytes:
         """A Xing frame that says how many frames follow, of the first frame's own size."""
@@ -57,7 +59,7 @@ class Stream:
 def scan(data: bytes) -> Stream | None:
     """The stream in a whole MP3 file; None if there is no Layer III frame of a known bitrate in it."""
     at = start = tag_length(data)
-    first, indexed, bitrates = b"", False, []
+    first, indexed, promised, bitrates = b"", False, 0, []
     while 0 <= at < len(data) - 4:
         frame = _parse(data, at)
         if frame is None or not (first or _continues(data, at, frame[2])):
@@ -69,6 +71,7 @@ def scan(data: bytes) -> Stream | None:
             opening = data[at : at + 60]
             indexed = any(mark in opening for mark in (b"Xing", b"Info", b"VBRI"))
             if indexed:
+                promised = _promised(opening)
                 at += size
                 continue
         bitrates.append(bitrate)
@@ -76,7 +79,14 @@ def scan(data: bytes) -> Stream | None:
     if not bitrates:
         return None
     mean = sum(bitrates) / len(bitrates)
-    return Stream(mean, len(bitrates), first, start, indexed, varying=min(bitrates) != max(bitrates))
+    return Stream(mean, len(bitrates), first, start, indexed, min(bitrates) != max(bitrates), promised)
+
+
+def _promised(opening: bytes) -> int:
+    """The number of frames in a Xing index (LAME calls it Info where the bitrate is constant); 0 if it has none."""
+    at = max(opening.find(b"Xing"), opening.find(b"Info"))
+    has_frames = at >= 0 and len(opening) >= at + 12 and opening[at + 7] & 1
+    return int.from_bytes(opening[at + 8 : at + 12], "big") if has_frames else 0
 
 
 def tag_length(data: bytes) -> int:

@@ -79,7 +79,9 @@ def run(
         if progress:
             progress((number + 3) / (len(names) + 3))
         logits = np.concatenate(marker.extract_segment(attacked(name, marked, seed)), 1)
-        by_kind = {kind: 100 * accuracy(logits[kinds == kind], bits[kinds == kind]) for kind in sorted(set(kinds.tolist()))}
+        by_kind = {
+            kind: 100 * accuracy(logits[kinds == kind], bits[kinds == kind]) for kind in sorted(set(kinds.tolist()))
+        }
         label = name if name == CLEAN else catalogue.ATTACKS[name].label
         rows.append(Row(name, label, 100 * accuracy(logits, bits), by_kind, printed))
     lowest = min(measured_snr(host, after) for host, after in zip(audio, marked, strict=True))

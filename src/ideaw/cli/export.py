@@ -12,9 +12,13 @@ from ideaw.cli.extras import extra
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `train` wrote.", show_default=False)],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The model folder to write.", show_default=False)],
+    snr: Annotated[
+        float | None,
+        typer.Option(metavar="DB", help="SNR of its marks unless asked otherwise.", show_default="as it was trained"),
+    ] = None,
 ) -> None:
     """Export a training run as a model folder, for `--model` and `ideaw.load`."""
     with extra("train", "exporting"):
         from ideaw.train.export import export_run
-    export_run(run, target)
+    export_run(run, target, snr)
     console.say(f"{target}: model of {run}; use it with --model {target}")
