@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.engine.whole import Progress
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
-from ideaw.payload.code import locating_code
+from ideaw.payload.code import PUBLIC, locating_code
 from ideaw.payload.message import Message
 from ideaw.results import Detection, Segment
 
@@ -46,6 +47,11 @@ def model_names() -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.joinpath("card.json").is_file())
 
 
+def model_folder(name: str) -> Traversable:
+    """Where a packaged model lies."""
+    return resources.files("ideaw").joinpath("models", name)
+
+
 def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = None) -> "Marker":
     """A marker with a packaged model (by its name; None: the default) or with the model folder at a path.
 
@@ -53,7 +59,7 @@ def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = N
     """
     name = DEFAULT_MODEL if model is None else os.fspath(model)
     if name in (known := model_names()):
-        return Marker(Network(resources.files("ideaw").joinpath("models", name), threads))
+        return Marker(Network(model_folder(name), threads))
     if Path(name).is_dir():
         return Marker(Network(Path(name), threads))
     packaged = ", ".join(known) or "none"
@@ -63,9 +69,9 @@ def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = N
 class Marker:
     """One model, ready to mark and to find; made by `load`. It may be shared between threads."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, key: bytes = PUBLIC) -> None:
         self._network = network
-        self._code = locating_code(network.card.code_bits)
+        self._code = locating_code(network.card.code_bits, key)
 
     @property
     def card(self) -> Card:

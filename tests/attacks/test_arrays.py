@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
+import ideaw
 from ideaw.attacks import arrays, catalogue, codecs
 from ideaw.audio import filters
 from ideaw.audio.grid import RATE
@@ -205,3 +206,14 @@ def test_every_attack_takes_any_shape_rate_and_length(
     assert (samples == untouched).all()
     if name not in ("crop", "speed"):
         assert len(attacked) == n
+
+
+def test_a_second_mark_keeps_its_snr_and_leaves_the_first_to_be_found(speech: np.ndarray) -> None:
+    marker = ideaw.load()
+    first = marker.embed(speech, RATE, "one")
+    second = catalogue.run("overmark", first, RATE, seed=3)
+    assert second.shape == first.shape
+    assert second.dtype == first.dtype
+    assert snr(first, second) > 35.9
+    assert not np.array_equal(first[RATE:], second[RATE:])
+    assert marker.detect(second, RATE).message == "one"

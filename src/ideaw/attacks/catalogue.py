@@ -52,6 +52,7 @@ ATTACKS: dict[str, Attack] = {
         _attack("CROP", arrays.crop, "a random half cut out"),
         _attack("SPLICE", arrays.splice, "a random quarter replaced by unmarked audio"),
         _attack("SPEED", arrays.speed, "5 % faster, pitch and all"),
+        _attack("MARK", arrays.overmark, "a second mark with another code and message"),
         _attack("ECHO", arrays.echo, "an echo after 0.1 s, 10 dB down"),
     )
 }
