@@ -48,20 +48,18 @@ def train(
     validate_every: int = 1000,
     stop_after: int | None = None,
     begin: Path | None = None,
-    validate_on: int | None = None,
+    validate_on: int = 256,
 ) -> dict[str, float]:
     """Train until the recipe's last step, or stop before that after some minutes or at a step, and save.
 
     A run whose folder holds a checkpoint goes on from there; a new one may begin with the weights of a model
-    folder or of a checkpoint's file. Validates on so many segments (None: 256, or 32 on a CPU), and returns the last
-    validation.
+    folder or of a checkpoint's file. Validates on so many segments, and returns the last validation.
     """
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     check(recipe)
     if recipe.batch % world:
         raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: take a multiple of {world}")
     device = _device(world)
-    validate_on = validate_on or (256 if device.type == "cuda" else 32)
     torch.manual_seed(recipe.seed)
     pool, held_out = load_pools(data, MARGIN, device)
     model = Ideaw(recipe.net)
