@@ -24,7 +24,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable .
 	touch $@
 
-# torch first and alone: its pinned CPU build, so that nothing else decides which torch comes.
+# torch first and alone, so that nothing else decides which torch comes.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) torch==2.13.0
 	$(INSTALL) --editable ".[dev]"

@@ -51,8 +51,9 @@ def _section(tables: dict[str, dict[str, Any]]) -> str:
         [
             *lines,
             "",
-            f"`ideaw bench segments --data DIR`: {any_table['segments']} seconds of unseen speech and music, each",
-            f"marked with random bits (lowest SNR of any segment {any_table['lowest_snr']:.2f} dB), location known,",
+            f"`ideaw bench segments --data DIR`: {any_table['segments']} seconds of speech and music above −40 dBFS,",
+            "unseen in training, each marked with random bits",
+            f"(lowest SNR of any segment {any_table['lowest_snr']:.2f} dB), location known,",
             "code and message bits together. GN noise at 35 dB, LF low-pass 5 kHz, CP MP3 64 kbit/s, QZ 2⁹ levels,",
             "RD 0.1 % of samples dropped, RS resampled to 200 % and back, AM × 0.9, TS stretched to 90 % and back by a",
             "phase vocoder. The paper's rows are of its own audio (VCTK and FMA), which could not be had here.",

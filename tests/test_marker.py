@@ -374,3 +374,19 @@ def test_files_without_a_marker_at_hand(speech: NDArray[np.float32], tmp_path: P
     sf.write(tmp_path / "in.wav", speech, 16_000)
     ideaw.embed_file(tmp_path / "in.wav", tmp_path / "out.flac", b"\x07", model=model)
     assert ideaw.detect_file(tmp_path / "out.flac", model=model).message == b"\x07"
+
+
+def test_a_mark_that_would_round_away_is_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    faint = np.rint(speech / np.abs(speech).max() * 60).astype(np.int16)
+    with pytest.raises(ideaw.AudioError, match="too quiet"):
+        marker.embed(faint, 16_000, "a")
+
+
+def test_the_snr_is_kept_in_another_format_too(
+    marker: ideaw.Marker, tmp_path: Path, music: NDArray[np.float32]
+) -> None:
+    source, target = tmp_path / "quiet.ogg", tmp_path / "quiet.wav"
+    sf.write(source, music[:100_000] * 0.01, 44_100)
+    marker.embed_file(source, target, "a")
+    before, after = (sf.read(path, always_2d=True)[0] for path in (source, target))
+    assert _snrs(before, after, 44_100)[:2].min() >= marker.card.snr - 1e-2  # 24 bits hold it; 16 gave 20 dB

@@ -116,8 +116,8 @@ def test_lossless_files_of_any_rate_channels_and_length(
         ("PCM_24", ".flac", "PCM_24"),
         ("FLOAT", ".flac", "PCM_24"),
         ("PCM_24", ".aiff", "PCM_24"),
-        ("MPEG_LAYER_III", ".wav", "PCM_16"),
-        ("MS_ADPCM", ".wav", "PCM_16"),
+        ("MPEG_LAYER_III", ".wav", "PCM_24"),
+        ("MS_ADPCM", ".wav", "PCM_24"),
     ],
 )
 def test_another_container_keeps_the_width(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES, HOP, SEGMENT
@@ -29,11 +30,16 @@ def _snrs(audio: NDArray[np.floating], residual: NDArray[np.floating]) -> NDArra
     )
 
 
-def test_the_context_covers_what_the_network_sees(folder: Path) -> None:
+def test_the_card_says_how_far_the_network_sees(folder: Path, network: Network) -> None:
     config = load_weights(folder).config
-    convolutions = 3
-    marking = 2 * (config.message_blocks + config.code_blocks) * convolutions
-    assert max(marking, marking + config.balance_blocks * convolutions) + 2 <= whole.CONTEXT
+    seen = sum(kernel.shape[2] // 2 for kernel in _convolutions(load_weights(folder)))
+    assert network.card.context == config.context
+    assert seen == config.context
+
+
+def _convolutions(model: torch.nn.Module) -> list[torch.Tensor]:
+    """The kernels that follow one another from the received spectrum to the message."""
+    return [layer.weight for layer in model.modules() if isinstance(layer, torch.nn.Conv2d)]
 
 
 @pytest.mark.parametrize("length", [6 * SEGMENT, 5 * SEGMENT + 7777])

@@ -71,9 +71,15 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "snr": 30.0,
         "squeeze": 24,
         "bands": 20,
+        "context": OURS.net.context,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
-        "trained": {"recipe": "ours", "steps": 1, "hours_of_audio": kept[1]["hours_of_audio"]},
+        "trained": {
+            "recipe": "ours",
+            "steps": 1,
+            "batch": kept[1]["recipe"]["batch"],
+            "hours_of_audio": kept[1]["hours_of_audio"],
+        },
     }
 
 

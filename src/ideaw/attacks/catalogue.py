@@ -93,4 +93,10 @@ def run(name: str, samples: np.ndarray, rate: int, seed: int = 0, **overrides: f
         raise AudioError("The samples hold NaN or infinity.")
     attack = ATTACKS[name]
     strengths = {key: _strength(attack, key, value) for key, value in overrides.items()}
-    return attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
+    try:
+        result = attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
+    except (ArithmeticError, MemoryError) as problem:
+        raise IdeawError(f"Attack {name} cannot be made that strong: {strengths}.") from problem
+    if not np.isfinite(result).all():
+        raise IdeawError(f"Attack {name} leaves no audio at this strength: {strengths}.")
+    return result

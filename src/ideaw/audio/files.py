@@ -135,6 +135,14 @@ def write(
         _write(temporary, samples, rate, _fitting(kind, encoding, samples))
 
 
+def step(path: str | os.PathLike[str], encoding: Encoding) -> float:
+    """The distance of two neighbouring sample values of what `write` would make of `encoding` there; 0 if any goes."""
+    kind = _KINDS.get(_known_extension(Path(path)))
+    subtype = _fitting(kind, encoding, np.zeros((0, 1))).subtype if kind else encoding.subtype
+    bits = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", subtype)
+    return 2.0 ** (1 - int(bits[1])) if bits else 0.0
+
+
 def same_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Raises `FileError` if both names lead to one file, by another spelling or a link too."""
     same = Path(source).resolve() == Path(target).resolve()
@@ -268,7 +276,8 @@ def _fitting(kind: _Kind, encoding: Encoding | None, samples: NDArray[np.floatin
     container = given.container if given.container in kind.containers else kind.containers[0]
     subtype = given.subtype
     if subtype not in kind.subtypes:
-        deep = subtype in ("PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ALAC_24") and "PCM_24" in kind.subtypes
+        shallow = subtype in ("", "PCM_U8", "PCM_S8", "PCM_16", "ALAC_16")
+        deep = not shallow and "PCM_24" in kind.subtypes
         subtype = "PCM_24" if deep else kind.subtypes[0]
     width = {"FLOAT": 32, "DOUBLE": 64, **_PCM_BITS}.get(subtype, 8) // 8
     if container in ("WAV", "WAVEX") and samples.size * width >= (1 << 32) - (1 << 20):  # room for tags

@@ -2,7 +2,7 @@
 residual is multiplied by it again, so quiet passages are marked exactly as loud ones are.
 
 The level is the RMS over a second centred on each hop (less at the ends), interpolated between hops:
-one definition for a segment of a second and for a file of hours. `nets/level.py` is the same in torch.
+one definition for a segment of a second and for a file of hours. `nets/spectrum.py` has the same in torch.
 """
 
 import numpy as np

@@ -37,6 +37,8 @@ class Card:
     """SNR in dB that marks keep unless the user asks for another."""
     squeeze: int
     bands: int
+    context: int
+    """Frames to each side of a moment that the network can see."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -141,7 +143,7 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.squeeze, card.bands)
+        whole = (card.message_bits, card.code_bits, card.squeeze, card.bands, card.context)
         fits = all(type(number) is int for number in whole) and 0 < card.squeeze * card.bands <= BINS
         fits = fits and card.message_bits > 0 < card.code_bits and isinstance(card.snr, int | float)
     except OSError:

@@ -24,10 +24,6 @@ Progress: TypeAlias = Callable[[float], None]
 BLOCK = 30 * FRAMES
 """Frames of a block."""
 
-CONTEXT = 48
-"""Frames that a block sees beyond its ends. A subnet sees 3 to each side, a block of the network has two of them:
-marking by 4 + 2 blocks sees 36, reading through balance block and both stages 39."""
-
 NEAR = FRAMES // 2 + 1
 """Hops around a moment that its level depends on."""
 
@@ -74,7 +70,7 @@ def code_signal(
     network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
 ) -> NDArray[np.float32]:
     """(n,) audio → (n,) signal of the code, whatever its place: stage 2 backwards over everything."""
-    return _signal(audio, lambda spectrum: network.locate(spectrum)[0], progress, block)
+    return _signal(network, audio, lambda spectrum: network.locate(spectrum)[0], progress, block)
 
 
 def message_signal(
@@ -84,7 +80,7 @@ def message_signal(
 
     Stage 2 runs again before stage 1: a sixth of the work, where its output would fill a gigabyte an hour.
     """
-    return _signal(audio, lambda spectrum: network.read(network.locate(spectrum)[1]), progress, block)
+    return _signal(network, audio, lambda spectrum: network.read(network.locate(spectrum)[1]), progress, block)
 
 
 def _raw_residual(
@@ -97,7 +93,7 @@ def _raw_residual(
 ) -> NDArray[np.float32]:
     """(n,) → (n,): what the network adds, before its level is settled; bits (seconds, bits)."""
     out = _Line(len(audio))
-    for piece in _pieces(audio, block, progress):
+    for piece in _pieces(audio, network.card.context, block, progress):
         message_part = _tiled(network.message, messages, piece)
         code_part = _tiled(network.code, codes, piece)
         spectrum = network.mark(piece.spectrum[None], message_part[None], code_part[None])[0]
@@ -111,7 +107,7 @@ def _read_back(
     """(n,) marked audio → logits (seconds, message_bits + code_bits) of every second, as it is heard."""
     received = heard(marked)
     message, code = _Line(len(received)), _Line(len(received))
-    for piece in _pieces(received, block, progress):
+    for piece in _pieces(received, network.card.context, block, progress):
         code_spectrum, host = network.locate(piece.spectrum[None])
         code.add(piece, code_spectrum[0])
         message.add(piece, network.read(host)[0])
@@ -121,14 +117,15 @@ def _read_back(
 
 
 def _signal(
+    network: Network,
     audio: NDArray[np.float32],
-    network: Callable[[NDArray[np.complex64]], NDArray[np.complex64]],
+    function: Callable[[NDArray[np.complex64]], NDArray[np.complex64]],
     progress: Progress | None,
     block: int,
 ) -> NDArray[np.float32]:
     out = _Line(len(audio))
-    for piece in _pieces(audio, block, progress):
-        out.add(piece, network(piece.spectrum[None])[0])
+    for piece in _pieces(audio, network.card.context, block, progress):
+        out.add(piece, function(piece.spectrum[None])[0])
     return out.samples
 
 
@@ -163,12 +160,12 @@ class _Line:
         return self._samples[EDGE : EDGE + self._length]
 
 
-def _pieces(audio: NDArray[np.float32], block: int, progress: Progress | None) -> Iterator[_Piece]:
-    """The blocks of (n,) audio, one after another."""
+def _pieces(audio: NDArray[np.float32], context: int, block: int, progress: Progress | None) -> Iterator[_Piece]:
+    """The blocks of (n,) audio, one after another, each with `context` frames on both sides."""
     frames = -(-len(audio) // HOP)
     for begin in range(0, frames, block):
         end = min(begin + block, frames)
-        first, last = max(begin - CONTEXT, 0), min(end + CONTEXT, frames)
+        first, last = max(begin - context, 0), min(end + context, frames)
         near = max(first - NEAR - 2, 0), min(last + NEAR + 2, frames)
         around = _cut(audio, near[0] * HOP, near[1] * HOP)
         even = around / level(around)

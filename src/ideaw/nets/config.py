@@ -45,6 +45,12 @@ class NetConfig:
         """Channels of the squeezed spectrum: real and imaginary part of every bin of a band."""
         return 2 * self.squeeze
 
+    @property
+    def context(self) -> int:
+        """Frames to each side of a moment that embedding or extraction can see: one for each convolution in a row."""
+        convolutions = {"conv": 3, "dense": 5}[self.subnet]
+        return convolutions * (2 * (self.message_blocks + self.code_blocks) + self.balance_blocks)
+
 
 PAPER = NetConfig(
     message_blocks=16,

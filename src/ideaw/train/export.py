@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ideaw.audio.grid import FRAMES
-from ideaw.errors import FileError
+from ideaw.errors import FileError, IdeawError
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.model import Ideaw
@@ -88,8 +88,16 @@ def export_run(run: Path, target: Path, snr: float | None = None) -> None:
     model = Ideaw(build(NetConfig, facts["recipe"]["net"], str(run)))
     model.load_state_dict(parts["average"])
     recipe = facts["recipe"]
-    trained = {"recipe": recipe["name"], "steps": facts["step"], "hours_of_audio": facts["hours_of_audio"]}
-    export_model(model, target, snr or recipe["snr"] or 36.0, trained)
+    trained = {
+        "recipe": recipe["name"],
+        "steps": facts["step"],
+        "batch": recipe["batch"],
+        "hours_of_audio": facts["hours_of_audio"],
+    }
+    level = recipe["snr"] if snr is None else snr
+    if level is None or not 0 <= level <= 100:
+        raise IdeawError("say with an SNR of 0 to 100 dB how strong the marks of this model are to be")
+    export_model(model, target, level, trained)
 
 
 def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]) -> None:
@@ -118,6 +126,7 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         "snr": snr,
         "squeeze": config.squeeze,
         "bands": config.bands,
+        "context": config.context,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,

@@ -172,7 +172,7 @@ def check(recipe: Recipe) -> None:
 
 
 def _overmark(model: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
-    """Another message and code over the whole stretch, at another phase, as a second owner would put it there."""
+    """Another message and code on the segment, at another phase, as a second owner would put it there."""
     margin = (around.shape[1] - SEGMENT) // 2
     inner = around[:, margin : margin + SEGMENT]
     number, device = len(around), around.device
