@@ -26,7 +26,8 @@ def x(segments: np.ndarray) -> Tensor:
 
 
 def test_every_attack_of_the_catalogue_is_trained_on() -> None:
-    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac"}
+    # AAC needs PyAV, which training machines lack; the second mark is made by the network itself, in train/step.py.
+    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac", "overmark"}
 
 
 @every_layer
