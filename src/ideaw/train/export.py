@@ -179,6 +179,8 @@ def _halved(graph: onnx.ModelProto) -> onnx.ModelProto:
             casts.append(helper.make_node("Cast", [half.name], [constant.name], to=TensorProto.FLOAT))
             constant.CopyFrom(half)
     nodes = [*casts, *graph.graph.node]
+    for part in (*nodes, *graph.graph.value_info, *graph.graph.input, *graph.graph.output, graph.graph, graph):
+        del part.metadata_props[:]  # stack traces, with the folders of the machine that exported
     del graph.graph.node[:]
     graph.graph.node.extend(nodes)
     return graph
