@@ -31,13 +31,15 @@ class Steps:
         if compiled:
             compile_blocks(self.model)
         self.optimiser = make_optimiser(recipe, self.model)
+        self.second = Ideaw(recipe.net).to(DEVICE)
 
     def run(self, number: int) -> float:
         """Seconds that so many steps take, the device's work included."""
-        began = time.perf_counter()
+        began, trip = time.perf_counter(), None
         for step in range(self.recipe.steps // 2, self.recipe.steps // 2 + number):
             draw, now = Draw.at(self.recipe.seed, step, DEVICE), moment(self.recipe, step)
-            outcome = take(self.model, None, self.pool, self.recipe, self.recipe.batch, now, draw)
+            outcome = take(self.model, None, self.pool, self.recipe, self.recipe.batch, now, draw, trip, self.second)
+            trip = outcome.trip
             self.optimiser.zero_grad(set_to_none=True)
             outcome.loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

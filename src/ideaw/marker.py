@@ -99,18 +99,16 @@ class Marker:
         message: Given,
         *,
         snr: float | None = None,
-        fast: bool = False,
         progress: Progress | None = None,
     ) -> NDArray:
         """`(n,)` or `(n, channels)` samples with the message in every second; shape, rate and type stay.
 
-        Every second of every channel keeps at least `snr` dB (None: what the model's card says). `fast` takes a
-        third of the time: the mark is not read back and improved.
+        Every second of every channel keeps at least `snr` dB (None: what the model's card says).
         """
         array = np.asarray(samples)
         floats = as_float(array)
         step = 2.0 ** (1 - 8 * array.dtype.itemsize) if array.dtype.kind in "iu" else 0.0
-        return restore(self._marked(floats, rate, Message.of(message), snr, step, fast, progress), array)
+        return restore(self._marked(floats, rate, Message.of(message), snr, step, progress), array)
 
     def detect(self, samples: ArrayLike, rate: int, *, progress: Progress | None = None) -> Detection:
         """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel."""
@@ -139,7 +137,6 @@ class Marker:
         message: Given,
         *,
         snr: float | None = None,
-        fast: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
@@ -148,7 +145,7 @@ class Marker:
         wanted.frame(self.message_bits)
         recording = files.read(source)
         step = files.step(target, recording.encoding)
-        marked = self._marked(recording.samples, recording.rate, wanted, snr, step, fast, progress)
+        marked = self._marked(recording.samples, recording.rate, wanted, snr, step, progress)
         files.write(target, restore(marked, recording.samples), recording.rate, recording.encoding)
 
     def detect_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Detection:
@@ -182,18 +179,16 @@ class Marker:
         message: Message,
         snr: float | None,
         step: float,
-        fast: bool,
         progress: Progress | None,
     ) -> NDArray[np.float64]:
         """`(n, channels)` with the mark in it; what is added is in multiples of `step`, unless that is 0."""
         check(floats, rate)
         check_not_silent(floats)
         rate, wanted = int(rate), self._snr(snr)
-        frame = _signs(message.frame(self.message_bits))
+        frame = message.frame(self.message_bits)
         messages = np.tile(frame, (-(-network_length(len(floats), rate) // SEGMENT), 1))
         audio = to_network(floats, rate)
-        code = _signs(self._code)
-        narrow = whole.residual(self._network, audio, messages, code, wanted, progress, refine=not fast)
+        narrow = whole.residual(self._network, audio, messages, self._code, wanted, progress)
         residual = from_network(narrow, rate, len(floats))
         marked = floats.copy()
         for channel in range(floats.shape[1]):
@@ -207,17 +202,18 @@ class Marker:
 
     def _search(self, audio: NDArray[np.float32], looks: int, progress: Progress | None) -> Detection:
         """The answer for `(n,)` at 16 kHz; `looks` is how many searches have been made for it, this one included."""
-        pattern = _signs(self._code) @ self._network.code.read
-        signal = whole.code_signal(self._network, audio, whole.part(progress, 0.0, 0.3))
-        place = locate.place(signal, pattern)
+        slots, carriers = self._network.code.values(self._code), self._network.code.carriers
+        stream = whole.code_stream(self._network, audio, whole.part(progress, 0.0, 0.3))
+        place = locate.place(stream, carriers, slots)
         p_value = min(1.0, looks * place.p_value)
         if p_value >= SURE:
             return Detection(False, None, p_value, [], ())
-        scores = locate.each_score(signal, pattern, place.offset)
-        message_signal = whole.message_signal(self._network, audio, whole.part(progress, 0.3, 1.0))
+        scores = locate.each_score(stream, carriers, slots, place.offset)
+        message_stream = whole.message_stream(self._network, audio, whole.part(progress, 0.3, 1.0))
+        each = self._network.message.carriers.logits(locate.seconds(message_stream, place.offset))
 
         def read(weights: NDArray[np.floating]) -> NDArray[np.float32]:
-            return self._network.message.to_bits(locate.fold(message_signal, place.offset, weights))
+            return self._network.message.code.decode(weights @ each)
 
         logits = read(scores.clip(0))
         message = Message.of_frame(logits > 0)
@@ -246,11 +242,10 @@ def embed_file(
     *,
     model: str | None = None,
     snr: float | None = None,
-    fast: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Mark the file `source` as `target`; see `Marker.embed_file`."""
-    _shared(model).embed_file(source, target, message, snr=snr, fast=fast, progress=progress)
+    _shared(model).embed_file(source, target, message, snr=snr, progress=progress)
 
 
 def detect_file(
@@ -273,16 +268,12 @@ def _segments(array: NDArray) -> NDArray[np.float64]:
     return audio
 
 
-def _bits(given: ArrayLike, batch: int, count: int, what: str) -> NDArray[np.float32]:
-    """Zeros and ones `(count,)` or `(batch, count)` as `(batch, count)` of −1 and +1; else `MessageError`."""
+def _bits(given: ArrayLike, batch: int, count: int, what: str) -> NDArray[np.uint8]:
+    """Zeros and ones `(count,)` or `(batch, count)` as `(batch, count)`; else `MessageError`."""
     bits = np.asarray(given)
     if bits.shape not in ((count,), (batch, count)):
         raise MessageError(f"{what} bits of shape {bits.shape} do not fit; give ({count},) or ({batch}, {count})")
     if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
         raise MessageError(f"the {what} bits are not all 0 or 1")
-    return np.broadcast_to(_signs(bits), (batch, count))
+    return np.broadcast_to(bits.astype(np.uint8), (batch, count))
 
-
-def _signs(bits: NDArray) -> NDArray[np.float32]:
-    """Zeros and ones as −1 and +1."""
-    return 2 * bits.astype(np.float32) - 1

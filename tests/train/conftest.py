@@ -16,7 +16,7 @@ from ideaw.train.recipe import Losses, Recipe
 
 OURS = Recipe(
     name="ours",
-    net=NetConfig(6, 3, message_blocks=2, code_blocks=1, message_width=8, code_width=8, balance_width=8),
+    net=NetConfig(6, 3, 8, 4, message_blocks=2, code_blocks=1, message_width=8, code_width=8, balance_width=8),
     steps=4,
     batch=4,
     snr=30.0,
@@ -33,6 +33,8 @@ THE_PAPERS = Recipe(
         PAPER,
         message_bits=6,
         code_bits=3,
+        message_slots=6,
+        code_slots=3,
         message_blocks=2,
         code_blocks=1,
         message_width=4,

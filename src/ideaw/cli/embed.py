@@ -24,7 +24,6 @@ def embed(
     bits: Annotated[bool, typer.Option("--bits", help="The message is written in the digits 0 and 1.")] = False,
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
-    fast: Annotated[bool, typer.Option("--fast", help="A third of the time, somewhat less robust.")] = False,
     model: options.Model = None,
     as_json: options.Json = False,
 ) -> None:
@@ -33,7 +32,7 @@ def embed(
     outputs.check_audio(source, target)
     marker = ideaw.load(model)
     with console.progress(f"marking {source.name}") as progress:
-        marker.embed_file(source, target, content, snr=snr, fast=fast, progress=progress)
+        marker.embed_file(source, target, content, snr=snr, progress=progress)
     kept = marker.card.snr if snr is None else snr
     measured = _measured(source, target)
     if as_json:

@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import BINS, SEGMENT
+from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
+from ideaw.payload.carriers import Carriers, drawn
+from ideaw.payload.code import PUBLIC
+from ideaw.payload.correction import MOST_SLOTS, BlockCode, block_code
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-
 CARRIERS = "carriers.safetensors"
-"""The length regulators of a model, as the export wrote them."""
+"""The carriers of a model that has learned its own."""
+
+Rest = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""What `locate` leaves for `read`."""
 
 
 @dataclass(frozen=True)
@@ -31,83 +36,72 @@ class Card:
     """What a model says about itself. `facts` is everything that the engine does not need: sizes, training, results."""
 
     name: str
+    network: str
+    """The folder beside this one that holds the graphs: one network serves messages of several lengths."""
     message_bits: int
     code_bits: int
+    message_slots: int
+    code_slots: int
     snr: float
     """SNR in dB that marks keep unless the user asks for another."""
-    squeeze: int
-    bands: int
+    bins: int
+    """Numbers in a frame of a watermark stream."""
     context: int
     """Frames to each side of a moment that the network can see."""
+    learned: bool
+    """Whether the carriers come with the model; else they are drawn from a key."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Carriers:
-    """The length regulators of message or code: `write` and `read` `(bits, SEGMENT)`, `offset` `(bits,)`."""
+class Slots:
+    """How some bits travel: an error-correcting code spreads them over slots, and carriers these over a second."""
 
-    write: NDArray[np.float32]
-    read: NDArray[np.float32]
-    offset: NDArray[np.float32]
+    code: BlockCode
+    carriers: Carriers
 
-    def to_signal(self, bits: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, bits) of −1 and +1 → (…, SEGMENT)."""
-        return bits.astype(np.float32) @ self.write
-
-    def to_bits(self, signal: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, SEGMENT) → logits (…, bits), positive for 1."""
-        return signal @ self.read.T + self.offset
+    def values(self, bits: NDArray[np.integer]) -> NDArray[np.float32]:
+        """(…, bits) zeros and ones → (…, slots) of −1 and +1."""
+        return 2 * self.code.encode(bits).astype(np.float32) - 1
 
 
 class Network:
     """One model, from its folder; `threads` is how many ONNX Runtime may use (None: all cores)."""
 
-    def __init__(self, folder: Path | Traversable, threads: int | None = None) -> None:
-        self._folder, self._threads = folder, threads
+    def __init__(self, folder: Path | Traversable, threads: int | None = None, key: bytes = PUBLIC) -> None:
+        self._threads, self._key = threads, key
         if not folder.is_dir():
             raise ModelError(f"{folder} is not a model folder: it does not exist or is no directory")
         self.card = _card(folder)
-        self.message = _carriers(folder, "message", self.card.message_bits)
-        self.code = _carriers(folder, "code", self.card.code_bits)
-        for name in ("mark", "locate", "read"):
-            if not folder.joinpath(f"{name}.onnx").is_file():
-                raise ModelError(f"{folder} is not a complete model folder: {name}.onnx is missing")
+        self._folder = _graphs(folder, self.card)
+        self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
+        self.code = self._slots("code", self.card.code_bits, self.card.code_slots)
 
-    # On complex spectra (batch, frames, BINS), with any number of frames.
+    # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
 
     def mark(
-        self, host: NDArray[np.complex64], message: NDArray[np.complex64], code: NDArray[np.complex64]
+        self, host: NDArray[np.complex64], message: NDArray[np.float32], code: NDArray[np.float32]
     ) -> NDArray[np.complex64]:
-        """Spectra of the host and of the signals of message and code → the residual that marks the host."""
-        streams = {"host": host, "message": message, "code": code}
-        (residual,) = self._run(self._mark, {name: self.squeeze(stream) for name, stream in streams.items()})
-        return self.unsqueeze(residual)
+        """Spectrum of the host and streams of message and code → the residual that marks the host."""
+        (residual,) = self._mark.run(None, {"host": _pairs(host), "message": message, "code": code})
+        return np.ascontiguousarray(residual).view(np.complex64)[..., 0]
 
-    def locate(self, received: NDArray[np.complex64]) -> tuple[NDArray[np.complex64], NDArray[np.float32]]:
-        """What was received → the code's spectrum, and the host stream (still squeezed) that `read` goes on with."""
-        code, host = self._run(self._locate, {"received": self.squeeze(received)})
-        return self.unsqueeze(code), host
+    def locate(self, received: NDArray[np.complex64]) -> tuple[NDArray[np.float32], Rest]:
+        """What was received → the code's stream, and what `read` goes on with."""
+        code, host, side = self._locate.run(None, {"received": _pairs(received)})
+        return code, (host, side)
 
-    def read(self, host: NDArray[np.float32]) -> NDArray[np.complex64]:
-        """The host stream from `locate` → the message's spectrum."""
-        (message,) = self._run(self._read, {"host": host})
-        return self.unsqueeze(message)
+    def read(self, rest: Rest) -> NDArray[np.float32]:
+        """What `locate` has left → the message's stream."""
+        (message,) = self._read.run(None, dict(zip(("host", "side"), rest, strict=True)))
+        return message
 
-    def squeeze(self, spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
-        """(batch, frames, BINS) complex → (batch, channels, frames, bands): neighbouring bins become channels."""
-        batch, frames, _ = spectrum.shape
-        used = spectrum[..., : self.card.bands * self.card.squeeze]
-        bands = used.reshape(batch, frames, self.card.bands, self.card.squeeze).transpose(0, 3, 1, 2)
-        return np.concatenate([bands.real, bands.imag], 1).astype(np.float32, copy=False)
-
-    def unsqueeze(self, squeezed: NDArray[np.float32]) -> NDArray[np.complex64]:
-        """The way back; bins that no band holds are 0."""
-        batch, _, frames, _ = squeezed.shape
-        real, imaginary = np.split(squeezed.transpose(0, 2, 3, 1), 2, -1)
-        spectrum = np.zeros((batch, frames, BINS), np.complex64)
-        used = self.card.bands * self.card.squeeze
-        spectrum[..., :used] = (real + 1j * imaginary).reshape(batch, frames, used)
-        return spectrum
+    def _slots(self, kind: str, bits: int, slots: int) -> Slots:
+        if self.card.learned:
+            carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
+        else:
+            carriers = drawn(slots, self.card.bins, self._key, f"carriers of the {kind}".encode())
+        return Slots(block_code(bits, slots), carriers)
 
     @cached_property
     def _mark(self) -> "InferenceSession":
@@ -134,8 +128,10 @@ class Network:
         except Exception as problem:  # ONNX Runtime has no base class of its own for a graph that it cannot load
             raise ModelError(f"{name}.onnx of {self._folder} is damaged or of another version") from problem
 
-    def _run(self, session: "InferenceSession", streams: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        return session.run(None, streams)
+
+def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
+    """(…) complex → (…, 2)."""
+    return np.ascontiguousarray(spectrum)[..., None].view(np.float32)
 
 
 def _card(folder: Path | Traversable) -> Card:
@@ -143,9 +139,12 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.squeeze, card.bands, card.context)
-        fits = all(type(number) is int for number in whole) and 0 < card.squeeze * card.bands <= BINS
-        fits = fits and card.message_bits > 0 < card.code_bits and isinstance(card.snr, int | float)
+        whole = (card.message_bits, card.code_bits, card.message_slots, card.code_slots, card.bins, card.context)
+        fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
+        fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
+        fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
+        fits = fits and isinstance(card.snr, int | float) and isinstance(card.learned, bool)
+        fits = fits and isinstance(card.network, str) and not {"/", "\\"} & set(card.network)
     except OSError:
         raise ModelError(f"{folder} is not a model folder: card.json is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -155,17 +154,29 @@ def _card(folder: Path | Traversable) -> Card:
     return card
 
 
-def _carriers(folder: Path | Traversable, kind: str, bits: int) -> Carriers:
+def _graphs(folder: Path | Traversable, card: Card) -> Path | Traversable:
+    """Where the graphs lie: in the folder itself, or in the one beside it that the card names."""
+    place = folder
+    if card.network != card.name:
+        with_siblings = Path(str(folder)).parent
+        place = with_siblings / card.network
+    for name in ("mark", "locate", "read"):
+        if not place.joinpath(f"{name}.onnx").is_file():
+            raise ModelError(f"{folder} is not a complete model folder: {name}.onnx is missing")
+    return place
+
+
+def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int]) -> Carriers:
     try:
         arrays = _safetensors(folder.joinpath(CARRIERS).read_bytes())
-        loaded = {way: arrays[f"{kind}_regulators.{way}"] for way in ("write", "read", "offset")}
+        write, read = (arrays[f"{kind}.{way}"] for way in ("write", "read"))
     except OSError:
         raise ModelError(f"{folder} is not a complete model folder: {CARRIERS} is missing") from None
     except (ValueError, KeyError, TypeError) as problem:
         raise ModelError(f"{CARRIERS} of {folder} is damaged") from problem
-    if loaded["write"].shape != (bits, SEGMENT) or loaded["read"].shape != (bits, SEGMENT):
-        raise ModelError(f"{CARRIERS} of {folder} does not fit its card: {bits} {kind} bits are expected")
-    return Carriers(**loaded)
+    if write.shape != shape or read.shape != shape:
+        raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
+    return Carriers(write.reshape(shape[0], -1), read.reshape(shape[0], -1), (1, 1))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

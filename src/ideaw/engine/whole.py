@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ideaw.audio.grid import EDGE, FRAMES, HOP, SEGMENT
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
-from ideaw.engine.network import Carriers, Network
-from ideaw.engine.refine import amplitudes, heard
+from ideaw.engine.network import Network
 from ideaw.engine.strength import fit
 
 Progress: TypeAlias = Callable[[float], None]
@@ -31,20 +30,17 @@ NEAR = FRAMES // 2 + 1
 def residual(
     network: Network,
     audio: NDArray[np.float32],
-    messages: NDArray[np.floating],
-    code: NDArray[np.floating],
+    messages: NDArray[np.integer],
+    code: NDArray[np.integer],
     snr: float,
     progress: Progress | None = None,
     block: int = BLOCK,
-    refine: bool = True,
 ) -> NDArray[np.float32]:
     """(channels, n) audio → (channels, n) residual, `snr` dB or more below every second of every channel.
 
-    `messages` (seconds, message_bits) and `code` (code_bits,) are −1 and +1; second k is written from sample
-    16,000 · k on. Channels that are alike are marked alike, and once. With `refine` the mark is read back and
-    made again, with more of its energy for the bits that are hard to read.
+    `messages` (seconds, message_bits) and `code` (code_bits,) are zeros and ones; second k is written from sample
+    16,000 · k on. Channels that are alike are marked alike, and once.
     """
-    codes = np.tile(code, (len(messages), 1))
     out = np.empty_like(audio)
     for channel, row in enumerate(audio):
         twin = next((earlier for earlier in range(channel) if np.array_equal(audio[earlier], row)), None)
@@ -52,81 +48,69 @@ def residual(
             out[channel] = out[twin]
             continue
         share = part(progress, channel / len(audio), (channel + 1) / len(audio))
-        first = part(share, 0.0, 0.33 if refine else 1.0)
-        out[channel] = fit(_raw_residual(network, row, messages, codes, first, block), row, snr, SEGMENT)
-        if refine:
-            read = _read_back(network, row + out[channel], part(share, 0.33, 0.67), block)
-            bits = np.concatenate([messages, codes], 1)
-            louder_messages, louder_codes = np.split(bits * amplitudes(bits * read), [messages.shape[1]], 1)
-            last = part(share, 0.67, 1.0)
-            again = _raw_residual(network, row, louder_messages, louder_codes, last, block)
-            out[channel] = fit(again, row, snr, SEGMENT)
+        out[channel] = fit(_raw_residual(network, row, messages, code, share, block), row, snr, SEGMENT)
     if progress:
         progress(1.0)
     return out
 
 
-def code_signal(
+def code_stream(
     network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
 ) -> NDArray[np.float32]:
-    """(n,) audio → (n,) signal of the code, whatever its place: stage 2 backwards over everything."""
-    return _signal(network, audio, lambda spectrum: network.locate(spectrum)[0], progress, block)
+    """(n,) audio → (hops, ranges) of the code's stream, whatever its place: stage 2 backwards over everything."""
+    carriers = network.code.carriers
+    return _stream(network, audio, lambda spectrum: carriers.narrow(network.locate(spectrum)[0][0]), progress, block)
 
 
-def message_signal(
+def message_stream(
     network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
 ) -> NDArray[np.float32]:
-    """(n,) audio → (n,) signal of the message.
+    """(n,) audio → (hops, ranges) of the message's stream.
 
-    Stage 2 runs again before stage 1: a sixth of the work, where its output would fill a gigabyte an hour.
+    Stage 2 runs again before stage 1: a sixth of the work, where its output would fill gigabytes an hour.
     """
-    return _signal(network, audio, lambda spectrum: network.read(network.locate(spectrum)[1]), progress, block)
+    carriers = network.message.carriers
+
+    def read(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
+        return carriers.narrow(network.read(network.locate(spectrum)[1])[0])
+
+    return _stream(network, audio, read, progress, block)
 
 
 def _raw_residual(
     network: Network,
     audio: NDArray[np.float32],
-    messages: NDArray[np.floating],
-    codes: NDArray[np.floating],
+    messages: NDArray[np.integer],
+    code: NDArray[np.integer],
     progress: Progress | None,
     block: int,
 ) -> NDArray[np.float32]:
-    """(n,) → (n,): what the network adds, before its level is settled; bits (seconds, bits)."""
+    """(n,) → (n,): what the network adds, before its level is settled."""
+    slots = network.message.values(messages)
+    code_second = network.code.carriers.stream(network.code.values(code))
     out = _Line(len(audio))
     for piece in _pieces(audio, network.card.context, block, progress):
-        message_part = _tiled(network.message, messages, piece)
-        code_part = _tiled(network.code, codes, piece)
-        spectrum = network.mark(piece.spectrum[None], message_part[None], code_part[None])[0]
+        place = np.arange(piece.first, piece.last)
+        whole = slice(piece.first // FRAMES, -(-piece.last // FRAMES))
+        laid = network.message.carriers.stream(slots[whole]).reshape(-1, network.card.bins)
+        message_part = laid[place - whole.start * FRAMES]
+        spectrum = network.mark(piece.spectrum[None], message_part[None], code_second[place % FRAMES][None])[0]
         out.add(piece, spectrum)
     return out.samples * _level(audio)
 
 
-def _read_back(
-    network: Network, marked: NDArray[np.float32], progress: Progress | None, block: int
-) -> NDArray[np.float32]:
-    """(n,) marked audio → logits (seconds, message_bits + code_bits) of every second, as it is heard."""
-    received = heard(marked)
-    message, code = _Line(len(received)), _Line(len(received))
-    for piece in _pieces(received, network.card.context, block, progress):
-        code_spectrum, host = network.locate(piece.spectrum[None])
-        code.add(piece, code_spectrum[0])
-        message.add(piece, network.read(host)[0])
-    seconds = -(-len(received) // SEGMENT) * SEGMENT
-    cut = [_cut(line.samples, 0, seconds).reshape(-1, SEGMENT) for line in (message, code)]
-    return np.concatenate([network.message.to_bits(cut[0]), network.code.to_bits(cut[1])], 1)
-
-
-def _signal(
+def _stream(
     network: Network,
     audio: NDArray[np.float32],
-    function: Callable[[NDArray[np.complex64]], NDArray[np.complex64]],
+    function: Callable[[NDArray[np.complex64]], NDArray[np.float32]],
     progress: Progress | None,
     block: int,
 ) -> NDArray[np.float32]:
-    out = _Line(len(audio))
-    for piece in _pieces(audio, network.card.context, block, progress):
-        out.add(piece, function(piece.spectrum[None])[0])
-    return out.samples
+    """What a function makes of every block's spectrum, (hops, ranges), one after another."""
+    pieces = _pieces(audio, network.card.context, block, progress)
+    return np.concatenate(
+        [function(piece.spectrum[None])[piece.begin - piece.first : piece.end - piece.first] for piece in pieces]
+    )
 
 
 @dataclass(frozen=True)
@@ -173,14 +157,6 @@ def _pieces(audio: NDArray[np.float32], context: int, block: int, progress: Prog
         yield _Piece(first, begin, end, last, len(audio), _bare_stft(here))
         if progress:
             progress(end / frames)
-
-
-def _tiled(carriers: Carriers, bits: NDArray[np.floating], piece: _Piece) -> NDArray[np.complex64]:
-    """The spectrum (frames, BINS) that a piece has of the seconds of `bits` (seconds, bits), laid one after another."""
-    start, stop = piece.first * HOP - EDGE, piece.last * HOP + EDGE
-    seconds = slice(max(start, 0) // SEGMENT, -(-min(stop, piece.length) // SEGMENT))
-    laid = carriers.to_signal(bits[seconds]).reshape(-1)[: piece.length - seconds.start * SEGMENT]
-    return _bare_stft(_cut(laid, start - seconds.start * SEGMENT, stop - seconds.start * SEGMENT))
 
 
 def _bare_stft(samples: NDArray[np.float32]) -> NDArray[np.complex64]:

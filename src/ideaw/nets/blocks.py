@@ -3,7 +3,7 @@
     x' = x · exp(α(ψ(s))) + φ(s)        x: the host stream, s: the watermark stream
     s' = s · exp(α(ρ(x'))) + η(x')      α: a sigmoid clamped around 0
 
-All streams are squeezed spectra, (batch, channels, frames, bands). In the paper ψ, φ, ρ and η are dense
+All streams are squeezed, (batch, channels, frames, bands). In the paper ψ, φ, ρ and η are dense
 blocks of their own; ours lets one small net give scale and shift together, at a fraction of the cost.
 """
 
@@ -15,12 +15,6 @@ from ideaw.nets.config import NetConfig
 
 START = 0.03
 """Scale of a subnet's last layer at the start: nearly nothing, but enough for a gradient."""
-
-COMPRESSION = 0.3
-"""Exponent that magnitudes are raised to for the nets that look at audio: weak bins become visible."""
-
-WEAKEST = 1e-5
-"""Power below which compression stops, relative to white audio of level 1."""
 
 
 class ConvSubnet(nn.Module):
@@ -79,23 +73,25 @@ class Coupling(nn.Module):
 
 
 class InvertibleBlock(nn.Module):
-    """One coupling of host and watermark stream, exact in both directions."""
+    """One coupling of host and watermark stream, exact in both directions.
 
-    def __init__(self, config: NetConfig, width: int, first: bool) -> None:
+    `side` is what the nets that look at the host are told besides; it stays the same through all blocks.
+    """
+
+    def __init__(self, config: NetConfig, width: int, first: bool, side: int) -> None:
         super().__init__()
-        self.shaped = config.shaped
         self.to_host = Coupling(config, config.channels, width)
-        self.to_mark = Coupling(config, seen_channels(config), width)
+        self.to_mark = Coupling(config, config.channels + side, width)
         self.skip = nn.Parameter(torch.full((2,), config.skip)) if first and config.skip else None
 
-    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
         scale, shift = self._host_terms(s)
         x = x * scale.exp() + shift
-        scale, shift = self._mark_terms(x)
+        scale, shift = self._mark_terms(x, side)
         return x, s * scale.exp() + shift
 
-    def inverse(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        scale, shift = self._mark_terms(x)
+    def inverse(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = self._mark_terms(x, side)
         s = (s - shift) * (-scale).exp()
         scale, shift = self._host_terms(s)
         return (x - shift) * (-scale).exp(), s
@@ -104,27 +100,9 @@ class InvertibleBlock(nn.Module):
         scale, shift = self.to_host(s)
         return (scale, shift) if self.skip is None else (scale, shift + self.skip[0] * s)
 
-    def _mark_terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        seen = features(x) if self.shaped else x
-        scale, shift = self.to_mark(seen)
-        return (scale, shift) if self.skip is None else (scale, shift - self.skip[1] * seen[:, : x.shape[1]])
-
-
-def features(x: Tensor) -> Tensor:
-    """(batch, 2 · bins, …) → (batch, 3 · bins, …): the spectrum with compressed magnitudes, and these magnitudes.
-
-    Half of what a codec or a phase vocoder leaves alone is only in the magnitudes, and half of where a mark
-    can hide is 40 dB below the loudest bins: neither is visible to a convolution over the plain spectrum.
-    """
-    real, imaginary = x.chunk(2, 1)
-    power = real.square() + imaginary.square() + WEAKEST
-    gain = power ** ((COMPRESSION - 1) / 2)
-    return torch.cat([real * gain, imaginary * gain, power.sqrt() * gain], 1)
-
-
-def seen_channels(config: NetConfig) -> int:
-    """Channels that the nets which look at audio get."""
-    return config.channels * 3 // 2 if config.shaped else config.channels
+    def _mark_terms(self, x: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+        scale, shift = self.to_mark(torch.cat([x, side], 1))
+        return (scale, shift) if self.skip is None else (scale, shift - self.skip[1] * x)
 
 
 def subnet_kind(config: NetConfig) -> type[ConvSubnet] | type[DenseSubnet]:

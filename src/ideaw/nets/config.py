@@ -12,28 +12,37 @@ class NetConfig:
 
     message_bits: int = 46
     code_bits: int = 10
+    message_slots: int = 98
+    """Carriers that the message's bits are spread over by an error-correcting code; as many as bits: none."""
+    code_slots: int = 32
+    """The same of the locating code."""
     message_blocks: int = 4
     code_blocks: int = 2
     subnet: Literal["conv", "dense"] = "conv"
     """`conv`: one small net gives scale and shift; `dense`: two dense blocks, as in the paper."""
-    message_width: int = 88
+    message_width: int = 112
     """Hidden channels of the subnets of stage 1 (of a dense block: its growth)."""
-    code_width: int = 40
+    code_width: int = 56
     """The same of stage 2."""
     balance_blocks: int = 1
-    balance_width: int = 40
+    balance_width: int = 56
+    domain: Literal["magnitude", "spectrum"] = "magnitude"
+    """What the blocks work on: the logarithms of the magnitudes relative to their envelope, or, as in the paper,
+    the complex spectrum."""
     squeeze: int = 24
-    """Neighbouring bins folded into channels: 24 gives 20 bands of 48 channels, 1 is full resolution."""
+    """Neighbouring bins folded into channels: 24 gives 20 bands, 1 is full resolution."""
     clamp: float = 1.0
     """The scales are exp of something within ± this."""
     skip: float = 0.3
     """Initial gain of the learned shortcut in the first block of each stage; 0 leaves it out."""
-    shaped: bool = True
-    """Work on a whitened spectrum, and let the nets that look at audio see it compressed, with magnitudes."""
+    shaping: float = 0.4
+    """Power of the host's envelope that residuals follow (of magnitudes only): more takes the mark away from
+    where the host is quiet."""
     auxiliary: Literal["zero", "random"] = "zero"
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
-    carriers: Literal["tiles", "noise"] = "tiles"
-    """How the length regulators start: each bit on its own tiles of time and frequency, or spread over everything."""
+    carriers: Literal["tiles", "learned"] = "tiles"
+    """How bits become a watermark stream: each has its own tiles of time and frequency, or length regulators
+    are learned, as in the paper."""
 
     @property
     def bands(self) -> int:
@@ -41,9 +50,19 @@ class NetConfig:
         return (BINS - 1) // self.squeeze
 
     @property
+    def bins(self) -> int:
+        """Bins that the network works on."""
+        return self.bands * self.squeeze
+
+    @property
+    def parts(self) -> int:
+        """Numbers in a stream for every bin."""
+        return 1 if self.domain == "magnitude" else 2
+
+    @property
     def channels(self) -> int:
-        """Channels of the squeezed spectrum: real and imaginary part of every bin of a band."""
-        return 2 * self.squeeze
+        """Channels of a stream: every number of every bin of a band."""
+        return self.parts * self.squeeze
 
     @property
     def context(self) -> int:
@@ -53,6 +72,8 @@ class NetConfig:
 
 
 PAPER = NetConfig(
+    message_slots=46,
+    code_slots=10,
     message_blocks=16,
     code_blocks=8,
     subnet="dense",
@@ -60,10 +81,10 @@ PAPER = NetConfig(
     code_width=32,
     balance_blocks=2,
     balance_width=32,
+    domain="spectrum",
     squeeze=1,
     clamp=1.0,
     skip=0.0,
-    shaped=False,
     auxiliary="random",
-    carriers="noise",
+    carriers="learned",
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ideaw.audio.grid import FRAMES
+from ideaw.audio.grid import BINS, FRAMES
 from ideaw.nets.model import Ideaw
 
 
@@ -15,19 +15,20 @@ def parameters(model: Ideaw) -> dict[str, int]:
         "stage 1": model.message_stage,
         "stage 2": model.code_stage,
         "balance block": model.balance,
-        "length regulators": nn.ModuleList([model.message_regulators, model.code_regulators]),
     }
-    return {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+    return counts | {"carriers": sum(p.numel() for p in model.parameters()) - sum(counts.values())}
 
 
 def multiply_adds(model: Ideaw) -> dict[str, int]:
     """Function → multiply-adds of its convolutions for one second of audio: FRAMES times those of a frame."""
-    shape = (1, model.config.channels, 1, model.config.bands)
-    stream = torch.zeros(shape, device=next(model.parameters()).device)
+    device, config = model.sharpness.device, model.config
+    spectrum = torch.zeros((1, 1, BINS, 2), device=device)
+    stream = torch.zeros((1, 1, config.parts * config.bins), device=device)
     return {
-        "embed": _count(model, lambda: model.mark(stream, stream, stream)),
-        "locate": _count(model, lambda: model.locate(stream)),
-        "message": _count(model, lambda: model.read(model.locate(stream)[1])),
+        "embed": _count(model, lambda: model.mark(spectrum, stream, stream)),
+        "locate": _count(model, lambda: model.locate(spectrum)),
+        "message": _count(model, lambda: model.read(*model.locate(spectrum)[1:])),
     }
 
 

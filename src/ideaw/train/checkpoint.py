@@ -56,10 +56,9 @@ def restore_optimiser(
     optimiser: torch.optim.Optimizer, module: nn.Module, parts: dict[str, Tensors], prefix: str
 ) -> None:
     """The other way round; the moments get the memory layout of their parameters, which a fused optimiser needs."""
-    fused = optimiser.defaults.get("fused")
     for key in ("exp_avg", "exp_avg_sq", "step"):
         tensors = parts.get(f"{prefix}-{key}", {})
         for name, parameter in module.named_parameters():
             if name in tensors:
-                like = parameter if key != "step" else torch.empty((), device=parameter.device if fused else "cpu")
+                like = parameter if key != "step" else torch.empty((), device=parameter.device)
                 optimiser.state[parameter][key] = torch.empty_like(like.detach()).copy_(tensors[name])

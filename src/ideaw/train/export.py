@@ -1,7 +1,6 @@
 """From a checkpoint to what is shipped: three ONNX graphs, the weights, and the card's first facts.
 
-The STFT stays outside the graphs (ONNX has no inverse), so they take squeezed spectra with a free number of
-frames. Weights are stored in half precision and brought back to single precision when a session loads them.
+The STFT stays outside the graphs (ONNX has no inverse), so they take spectra with a free number of frames. Weights are stored in half precision and brought back to single precision when a session loads them.
 """
 
 import dataclasses
@@ -23,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ideaw.audio.grid import FRAMES
+from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
@@ -45,14 +44,13 @@ class _Graph(nn.Module):
 
 GRAPHS = {
     "mark": (("host", "message", "code"), ("residual",)),
-    "locate": (("received",), ("code", "host")),
-    "read": (("host",), ("message",)),
+    "locate": (("received",), ("code", "host", "side")),
+    "read": (("host", "side"), ("message",)),
 }
-"""Graph → its inputs and outputs, all (batch, channels, frames, bands)."""
-
+"""Graph → its inputs and outputs."""
 
 NETWORK, CARRIERS = "network.safetensors", "carriers.safetensors"
-"""The weights: of the subnets, with the network's configuration; of the length regulators, which the engine reads."""
+"""The weights with the network's configuration; and learned carriers as the engine reads them."""
 
 
 def load_weights(folder: Path) -> Ideaw:
@@ -60,9 +58,9 @@ def load_weights(folder: Path) -> Ideaw:
     try:
         with safe_open(folder / NETWORK, "pt") as file:
             described = file.metadata()
-        tensors = load_file(folder / NETWORK) | load_file(folder / CARRIERS)
+        tensors = load_file(folder / NETWORK)
     except (OSError, SafetensorError) as error:
-        raise FileError(f"{folder} is not a model folder: {NETWORK} or {CARRIERS} cannot be read") from error
+        raise FileError(f"{folder} is not a model folder: {NETWORK} cannot be read") from error
     model = Ideaw(build(NetConfig, json.loads(described["net"]), str(folder)))
     model.load_state_dict({key: value.float() for key, value in tensors.items()})
     return model.eval()
@@ -71,23 +69,23 @@ def load_weights(folder: Path) -> Ideaw:
 def save_weights(model: Ideaw, folder: Path) -> None:
     """Half-precision weights with the configuration beside them."""
     tensors = {key: value.detach().half().contiguous() for key, value in model.state_dict().items()}
-    carriers = {key: tensors.pop(key) for key in list(tensors) if "_regulators." in key}
     save_file(tensors, folder / NETWORK, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
-    save_file(carriers, folder / CARRIERS)
 
 
-def export_run(run: Path, target: Path, snr: float | None = None) -> None:
+def export_run(run: Path, target: Path, snr: float | None = None, shaping: float | None = None) -> None:
     """The averaged weights of a training run as a model folder that `ideaw.load` takes.
 
-    `snr` is the level in dB that marks get unless the user asks for another (None: what it was trained at).
+    `snr` is the level in dB that marks get unless the user asks for another, `shaping` the power of the envelope
+    that residuals follow (None: what it was trained at).
     """
     kept = checkpoint.load(run / "checkpoint")
     if kept is None:
         raise FileError(f"{run} holds no checkpoint: give the folder that `ideaw train` wrote")
     parts, facts = kept
-    model = Ideaw(build(NetConfig, facts["recipe"]["net"], str(run)))
-    model.load_state_dict(parts["average"])
     recipe = facts["recipe"]
+    config = build(NetConfig, recipe["net"], str(run))
+    model = Ideaw(config if shaping is None else dataclasses.replace(config, shaping=shaping))
+    model.load_state_dict(parts["average"])
     trained = {
         "recipe": recipe["name"],
         "steps": facts["step"],
@@ -107,6 +105,8 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
         folder = Path(made)
         save_weights(model, folder)
         model = load_weights(folder)
+        if model.config.carriers == "learned":
+            _save_carriers(model, folder)
         for name in GRAPHS:
             (folder / f"{name}.onnx").write_bytes(_graph(model, name).SerializeToString())
         card = _card(model, snr, trained)
@@ -116,17 +116,28 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
             os.replace(path, target / path.name)
 
 
+@torch.no_grad()
+def _save_carriers(model: Ideaw, folder: Path) -> None:
+    kinds = dict(zip(("message", "code"), model.carriers(), strict=True))
+    pairs = {f"{kind}.{way}": getattr(found, way) for kind, found in kinds.items() for way in ("write", "read")}
+    save_file({name: maps.half().contiguous() for name, maps in pairs.items()}, folder / CARRIERS)
+
+
 def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
     """What the model says about itself."""
     config = model.config
+    name = f"{config.message_bits}+{config.code_bits}"
     return {
-        "name": f"{config.message_bits}+{config.code_bits}",
+        "name": name,
+        "network": name,
         "message_bits": config.message_bits,
         "code_bits": config.code_bits,
+        "message_slots": config.message_slots,
+        "code_slots": config.code_slots,
         "snr": snr,
-        "squeeze": config.squeeze,
-        "bands": config.bands,
+        "bins": config.parts * config.bins,
         "context": config.context,
+        "learned": config.carriers == "learned",
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,
@@ -136,15 +147,20 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
 def _graph(model: Ideaw, name: str) -> onnx.ModelProto:
     """One of the network's functions as ONNX, for any batch and number of frames."""
     inputs, outputs = GRAPHS[name]
-    example = (2, model.config.channels, FRAMES + 1, model.config.bands)
-    free = {0: torch.export.Dim("batch"), 2: torch.export.Dim("frames", min=2)}
+    config, side = model.config, model.domain.side
+    spectrum, stream = (2, FRAMES + 1, BINS, 2), (2, FRAMES + 1, config.parts * config.bins)
+    folded = (2, config.channels, FRAMES + 1, config.bands)
+    shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:])}
+    shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
+    batch, frames = torch.export.Dim("batch"), torch.export.Dim("frames", min=2)
+    free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}
     with _quietly():
         program = torch.onnx.export(
             _Graph(model, name).eval(),
-            tuple(torch.randn(example) for _ in inputs),
+            tuple(torch.randn(shapes[of]) for of in inputs),
             input_names=list(inputs),
             output_names=list(outputs),
-            dynamic_shapes=(tuple(free for _ in inputs),),
+            dynamic_shapes=(tuple(free[of] for of in inputs),),
             dynamo=True,
             verbose=False,
         )

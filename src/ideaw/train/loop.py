@@ -27,12 +27,12 @@ from ideaw.attacks.batch import Draw
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
 from ideaw.nets.discriminator import Discriminator
-from ideaw.nets.model import Ideaw
+from ideaw.nets.model import BalanceBlock, Ideaw
 from ideaw.train import checkpoint, losses
 from ideaw.train.data import load_pools
 from ideaw.train.export import load_weights
 from ideaw.train.recipe import Recipe
-from ideaw.train.step import Moment, check, moment, take
+from ideaw.train.step import Moment, Trip, check, moment, take
 from ideaw.train.validate import validate
 
 MARGIN = 250
@@ -72,13 +72,16 @@ def train(
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
     optimiser = make_optimiser(recipe, model)
     critic_optimiser = make_optimiser(recipe, critic) if critic else None
-    step, skipped = 0, 0
+    step, skipped = 0, torch.zeros((), device=device)
+    trip: Trip | None = None
     kept = checkpoint.load(out / "checkpoint")
     if kept:
         parts, facts = kept
         if facts["recipe"]["net"] != dataclasses.asdict(recipe.net):
             raise IdeawError(f"{out} holds a run of another network: give this one a folder of its own")
-        step, skipped = facts["step"], facts["skipped"]
+        step = facts["step"]
+        skipped += facts["skipped"]
+        trip = Trip.of(parts["trip"], device) if "trip" in parts else None
         model.load_state_dict(parts["model"])
         average.module.load_state_dict(parts["average"])
         average.n_averaged.fill_(facts["averaged"])
@@ -91,12 +94,12 @@ def train(
 
     def save() -> None:
         parts = {"model": model.state_dict(), "average": average.module.state_dict()}
-        parts |= checkpoint.optimiser_state(optimiser, model, "optimiser")
+        parts |= checkpoint.optimiser_state(optimiser, model, "optimiser") | ({"trip": trip.tensors()} if trip else {})
         if critic and critic_optimiser:
             parts |= {"critic": critic.state_dict()} | checkpoint.optimiser_state(critic_optimiser, critic, "critic")
         facts = {
             "step": step,
-            "skipped": skipped,
+            "skipped": int(skipped),
             "averaged": int(average.n_averaged),
             "recipe": dataclasses.asdict(recipe),
             "hours_of_audio": round(pool.seconds / 3600, 2),
@@ -110,14 +113,14 @@ def train(
             now = moment(recipe, step)
             draw = Draw.at(recipe.seed * 1000 + rank, step, device)
             torch.manual_seed(int(draw.host.integers(2**63)))  # for the random auxiliary signal
-            outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw)
+            second = _averaged(average)
+            outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw, trip, second)
+            trip = outcome.trip
             optimiser.zero_grad(set_to_none=True)
             outcome.loss.backward()
-            taken = _descend(optimiser, model, now, recipe.clip, world)
-            skipped += not taken
-            if taken:
-                average.update_parameters(model)
-            if taken and critic and critic_optimiser:
+            skipped += _descend(optimiser, model, now, recipe.clip, world)
+            average.update_parameters(model)
+            if critic and critic_optimiser:
                 critic_optimiser.zero_grad(set_to_none=True)
                 losses.discriminate(critic(outcome.host), critic(outcome.marked.detach())).backward()
                 _descend(critic_optimiser, critic, now, recipe.clip, world)
@@ -125,7 +128,7 @@ def train(
             if step % log_every == 0 or step == last:
                 speed = recipe.batch * (step - since) / (time.monotonic() - began)
                 report = {key: value.item() for key, value in outcome.report.items()}
-                report |= {"learning_rate": now.learning_rate, "skipped": skipped, "segments_per_second": speed}
+                report |= {"learning_rate": now.learning_rate, "skipped": int(skipped), "segments_per_second": speed}
                 log(step, report)
             if rank == 0 and step % validate_every == 0 and step < last:
                 found = validate(_averaged(average), held_out, now.snr, validate_on)
@@ -140,8 +143,11 @@ def train(
     return found
 
 
-def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, clip: float, world: int) -> bool:
-    """One step down the gradient; False, and nothing changed, if the gradient is not finite."""
+def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, clip: float, world: int) -> Tensor:
+    """One step down the gradient; 1 where the gradient is not finite: then nothing is changed.
+
+    The optimiser itself looks at `found_inf`, on the device, so that the loop never waits for it.
+    """
     parameters = [p for p in module.parameters() if p.grad is not None]
     if world > 1:
         for parameter in parameters:
@@ -149,12 +155,12 @@ def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, c
             dist.all_reduce(parameter.grad)
             parameter.grad /= world
     norm = nn.utils.clip_grad_norm_(parameters, clip or float("inf"))
-    if not torch.isfinite(norm):
-        return False
+    burst = (~torch.isfinite(norm)).float()
     for group in optimiser.param_groups:
         group["lr"] = now.learning_rate
+    optimiser.found_inf = burst  # type: ignore[attr-defined]
     optimiser.step()
-    return True
+    return burst
 
 
 def _all(yes: bool, world: int, device: torch.device) -> bool:
@@ -184,7 +190,7 @@ def make_optimiser(recipe: Recipe, module: nn.Module) -> torch.optim.Optimizer:
         lr=recipe.learning_rate,
         betas=recipe.betas,
         weight_decay=recipe.weight_decay,
-        fused=next(module.parameters()).is_cuda,
+        fused=True,
     )
 
 
@@ -202,23 +208,12 @@ def _device(world: int) -> torch.device:
 
 
 def compile_blocks(model: Ideaw) -> None:
-    """Compile block by block: the blocks of a stage are alike, so each kind is compiled once, for any batch."""
-    torch._dynamo.config.recompile_limit = 64
+    """Compile block by block: those of a stage are alike, so each kind is compiled once."""
     for module in model.modules():
         if isinstance(module, InvertibleBlock):
-            module.forward = _compiled(module.forward)  # type: ignore[method-assign]
-            module.inverse = _compiled(module.inverse)  # type: ignore[method-assign]
-
-
-def _compiled(direction: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
-    fast = torch.compile(direction)
-
-    def call(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        for stream in (x, s):
-            torch._dynamo.maybe_mark_dynamic(stream, 0)
-        return fast(x, s)
-
-    return call
+            module.inverse = torch.compile(module.inverse, dynamic=False)  # type: ignore[method-assign]
+        if isinstance(module, InvertibleBlock | BalanceBlock):
+            module.forward = torch.compile(module.forward, dynamic=False)  # type: ignore[method-assign]
 
 
 def _averaged(average: AveragedModel) -> Ideaw:

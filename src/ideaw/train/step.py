@@ -1,12 +1,15 @@
 """One training step: audio, bits and attacks drawn from (seed, step), and the losses that come of them."""
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import accumulate, pairwise
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ideaw.attacks.batch import TRAINING, Draw
@@ -22,11 +25,14 @@ from ideaw.train.recipe import Recipe
 CODECS = {"mp3": mp3_clips, "vorbis": vorbis_clips, "opus": opus_clips}
 """Attacks by real encoders on the CPU."""
 
+STRENGTHS = {name: next(iter(attack.keywords.values())) for name, attack in TRAINING.items() if name in CODECS and isinstance(attack, partial)}
+"""What each of them is set to, one of these for each clip."""
+
 OVERMARK = "overmark"
 """The attack that only the network itself can make: a second mark on top of the first."""
 
 WAITING = ThreadPoolExecutor(1)
-"""Waits for the codecs while the device works on the rest of the batch."""
+"""Waits for the codecs while the device works."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,58 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Segments with what is put into them and where they are read, row by row."""
+
+    placed: Tensor
+    """(rows, SEGMENT + 2 · margin) audio around each segment."""
+    message: Tensor
+    code: Tensor
+    phase: Tensor
+    spread: Tensor
+    """(rows,) dB that each level lies off that of the step."""
+    off: Tensor
+    """(rows,) where between −1 and 1 of the jitter a segment is read."""
+
+    def __len__(self) -> int:
+        return len(self.placed)
+
+    def last(self, rows: int) -> "Batch":
+        return Batch(**{f.name: getattr(self, f.name)[len(self) - rows :] for f in fields(self)})
+
+    def before(self, other: "Batch") -> "Batch":
+        return Batch(**{f.name: torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Trip:
+    """Rows of one step on their way through real codecs on the CPU: they come back in the next step.
+
+    There they are marked anew, and the codec's error is that of the marking before. The weights have hardly moved
+    between, and the device never waits for a codec.
+    """
+
+    batch: Batch
+    marked: Tensor
+    heard: Callable[[], Tensor]
+    """Waits for the codecs; like `marked`, on the CPU."""
+
+    def error(self) -> Tensor:
+        """What the codecs did to the marked audio."""
+        return self.heard().to(self.marked.device, non_blocking=True) - self.marked
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything, for a checkpoint."""
+        kept = {f.name: getattr(self.batch, f.name) for f in fields(self.batch)}
+        return kept | {"marked": self.marked, "heard": self.heard()}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor], device: torch.device) -> "Trip":
+        rows = Batch(**{f.name: tensors[f.name].to(device) for f in fields(Batch)})
+        return cls(rows, tensors["marked"].to(device), lambda: tensors["heard"])
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a step gives: the loss to go down, and what to log, as tensors so that nothing waits for the device."""
 
@@ -47,6 +105,7 @@ class Outcome:
     host: Tensor
     marked: Tensor
     report: dict[str, Tensor]
+    trip: Trip | None
 
 
 def moment(recipe: Recipe, step: int) -> Moment:
@@ -67,92 +126,128 @@ def moment(recipe: Recipe, step: int) -> Moment:
 
 
 def take(
-    model: Ideaw, critic: Discriminator | None, pool: Pool, recipe: Recipe, number: int, now: Moment, draw: Draw
+    model: Ideaw,
+    critic: Discriminator | None,
+    pool: Pool,
+    recipe: Recipe,
+    number: int,
+    now: Moment,
+    draw: Draw,
+    back: Trip | None = None,
+    second: Ideaw | None = None,
 ) -> Outcome:
-    """Mark `number` segments, attack them, read them, and compare."""
-    config, weights = recipe.net, recipe.losses
-    placed = pool.draw(number, draw)
-    device, margin = placed.device, pool.margin
-    host = placed[:, margin : margin + SEGMENT]
-    message, code = (_bits(number, bits, draw, device) for bits in (config.message_bits, config.code_bits))
-    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=device)
-    spread = (torch.rand(number, generator=draw.device, device=device) * 2 - 1) * recipe.snr_spread
-    snr = None if now.snr is None else now.snr + spread
+    """Mark `number` segments, attack them, read them, and compare.
 
-    marked = model.embed(host, message, code, snr, phase)
-    around = torch.cat([placed[:, :margin], marked, placed[:, margin + SEGMENT :]], 1)
-    off = ((torch.rand(number, generator=draw.device, device=device) * 2 - 1) * now.jitter).round().long()
-    read_message, read_code = _read(model, around, placed, off + margin, phase, recipe, now, draw)
+    `back` are rows of the step before that have been through codecs since, `second` is the network that puts
+    second marks on top (None: the same).
+    """
+    weights, margin = recipe.losses, pool.margin
+    batch = _fresh(pool, recipe, number - (len(back.batch) if back else 0), draw)
+    if back:
+        batch = back.batch.before(batch)
+    host = batch.placed[:, margin : margin + SEGMENT]
+    snr = None if now.snr is None else now.snr + batch.spread * recipe.snr_spread
 
-    loss = weights.message * losses.integrity(read_message, message, weights.kind)
-    loss = loss + weights.code * losses.integrity(read_code, code, weights.kind)
+    carriers = model.carriers()
+    marked = model.embed(host, batch.message, batch.code, snr, carriers, batch.phase)
+    around = torch.cat([batch.placed[:, :margin], marked, batch.placed[:, margin + SEGMENT :]], 1)
+    attacked, trip = _attack(second or model, around, batch, back, recipe, now, draw)
+    begin = (batch.off * now.jitter).round().long() + margin
+    read_message, read_code = model.extract(_cut(attacked, begin), carriers, batch.phase, now.attacked)
+
+    loss = weights.message * losses.integrity(read_message, batch.message, weights.kind)
+    loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind)
     if weights.first_stage:
-        alone = model.embed(host, message, None, snr, phase)
-        logits = model.extract_first_stage(alone, phase)
-        loss = loss + weights.first_stage * losses.integrity(logits, message, weights.kind)
+        alone = model.embed(host, batch.message, None, snr, carriers, batch.phase)
+        logits = model.extract_first_stage(alone, carriers, batch.phase)
+        loss = loss + weights.first_stage * losses.integrity(logits, batch.message, weights.kind)
     if weights.perceptual:
         loss = loss + weights.perceptual * losses.perceptual(marked, host)
     if weights.identify and critic is not None:
         loss = loss + weights.identify * losses.identify(critic(marked))
     report = {
         "loss": loss.detach(),
-        "message": _right(read_message, message),
-        "code": _right(read_code, code),
+        "message": _right(read_message, batch.message),
+        "code": _right(read_code, batch.code),
         "snr": 10 * torch.log10(host.square().sum(1) / (marked - host).detach().square().sum(1)).mean(),
     }
-    return Outcome(loss, host, marked, report)
+    return Outcome(loss, host, marked, report, trip)
 
 
-def _read(
-    model: Ideaw, around: Tensor, hosts: Tensor, begin: Tensor, phase: Tensor, recipe: Recipe, now: Moment, draw: Draw
-) -> tuple[Tensor, Tensor]:
-    """Attack the marked audio sample by sample and extract: logits of message and code in the batch's order.
+def _fresh(pool: Pool, recipe: Recipe, number: int, draw: Draw) -> Batch:
+    """New segments with random bits, levels and places."""
+    placed = pool.draw(number, draw)
+    message, code = (_bits(number, slots, draw) for slots in (recipe.net.message_slots, recipe.net.code_slots))
+    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=placed.device)
+    spread, off = draw.uniform(2, number) * 2 - 1
+    return Batch(placed, message, code, phase, spread, off)
 
-    Each attack has its slice of the batch (what lies where in the batch is drawn anew at every step). Real
-    codecs run on the CPU while the device extracts everything else.
+
+def _attack(
+    second: Ideaw, around: Tensor, batch: Batch, back: Trip | None, recipe: Recipe, now: Moment, draw: Draw
+) -> tuple[Tensor, Trip | None]:
+    """The marked audio, each attack on its own rows; and the rows that leave for the codecs.
+
+    What is back from them comes first, then the other attacks, then what stays as it is. (What lies where in the
+    batch is drawn anew at every step.)
     """
-    plan = slices(recipe, len(around), float(draw.host.random())) if now.attacked else []
-    coded = max((stop for name, _, stop in plan if name in CODECS), default=0)
-    pending = []
-    for name, start, stop in plan:
+    if not now.attacked:
+        return around, None
+    at = len(back.batch) if back else 0
+    pieces = [around[:at] + back.error()] if back else []
+    codecs = []
+    for name, rows in shares(recipe, len(around), float(draw.host.random())):
         if name in CODECS:
-            # LAME ends the process at a sample that is not finite; the loss still sees it, and the step is skipped.
-            clips = around[start:stop].detach().nan_to_num().clamp(-1, 1).cpu().numpy()
-            attack = TRAINING[name]
-            assert isinstance(attack, partial)
-            (strengths,) = attack.keywords.values()
-            pending.append(WAITING.submit(CODECS[name], clips, draw.choose_each(strengths, len(clips))))
-    pieces, at = [], coded
-    for name, start, stop in plan:
-        if name in CODECS:
+            codecs.append((name, rows))
             continue
+        some = around[at : at + rows]
         if name == OVERMARK:
-            pieces.append(_overmark(model, around[start:stop], now, draw))
+            pieces.append(_overmark(second, some, now, draw))
         elif name == "splice":
-            pieces.append(TRAINING[name](around[start:stop], draw, other=hosts.roll(1, 0)[start:stop]))
+            pieces.append(TRAINING[name](some, draw, other=batch.placed.roll(1, 0)[at : at + rows]))
         else:
-            pieces.append(TRAINING[name](around[start:stop], draw))
-        at = stop
-    rest = torch.cat([*pieces, around[at:]]) if pieces else around[at:]
-    logits = [model.extract(_cut(rest, begin[coded:]), phase[coded:], now.attacked)] if len(rest) else []
-    if coded:
-        heard = torch.cat([torch.from_numpy(clips.result()).to(around.device) for clips in pending])
-        through = around[:coded] + (heard - around[:coded]).detach()
-        logits.insert(0, model.extract(_cut(through, begin[:coded]), phase[:coded], now.attacked))
-    message, code = (torch.cat(kind) for kind in zip(*logits, strict=True))
-    return message, code
+            pieces.append(TRAINING[name](some, draw))
+        at += rows
+    attacked = torch.cat([*pieces, around[at:]])
+    return attacked, _leave(around, batch, codecs, len(around) - (len(back.batch) if back else 0), draw)
 
 
-def slices(recipe: Recipe, number: int, chance: float) -> list[tuple[str, int, int]]:
-    """(attack, first, last + 1) for a batch, codecs first.
+def _leave(around: Tensor, batch: Batch, codecs: list[tuple[str, int]], most: int, draw: Draw) -> Trip | None:
+    """Send the last rows, at most so many, to the codecs."""
+    jobs, number = [], 0
+    for name, rows in codecs:
+        rows = min(rows, most - number)
+        if rows:
+            jobs.append((name, draw.choose_each(STRENGTHS[name], rows)))
+            number += rows
+    if not number:
+        return None
+    # LAME ends the process at a sample that is not finite; the loss still sees it, and the step is skipped.
+    marked = around[len(around) - number :].detach().nan_to_num().clamp(-1, 1)
+    copy = torch.empty(marked.shape, pin_memory=marked.is_cuda).copy_(marked, non_blocking=True)
+    copied = torch.cuda.current_stream().record_event() if marked.is_cuda else None
 
-    `chance`, drawn from [0, 1), decides which shares are rounded up: however small the batch, every attack gets
+    def through() -> Tensor:
+        if copied:
+            copied.synchronize()
+        clips, heard, first = copy.numpy(), [], 0
+        for name, strengths in jobs:
+            heard.append(CODECS[name](clips[first : first + len(strengths)], strengths))
+            first += len(strengths)
+        return torch.from_numpy(np.concatenate(heard))
+
+    return Trip(batch.last(number), marked, WAITING.submit(through).result)
+
+
+def shares(recipe: Recipe, number: int, chance: float) -> list[tuple[str, int]]:
+    """(attack, rows of a batch) that add up to `number` at most.
+
+    `chance`, drawn from [0, 1), decides which are rounded up: however small the batch, every attack gets
     its share of a run.
     """
-    order = sorted(recipe.attacks, key=lambda name: name not in CODECS)
-    totals = accumulate(recipe.attacks[name] for name in order)
+    totals = accumulate(recipe.attacks.values())
     edges = [0, *(min(number, math.floor(total * number + chance)) for total in totals)]
-    return [(name, a, b) for name, (a, b) in zip(order, pairwise(edges), strict=True) if b > a]
+    return [(name, b - a) for name, (a, b) in zip(recipe.attacks, pairwise(edges), strict=True) if b > a]
 
 
 def check(recipe: Recipe) -> None:
@@ -171,15 +266,20 @@ def check(recipe: Recipe) -> None:
         raise IdeawError(f"{recipe.name}: steps and batch must be 1 or more")
 
 
-def _overmark(model: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
-    """Another message and code on the segment, at another phase, as a second owner would put it there."""
+@torch.no_grad()
+def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tensor:
+    """What another message and code at another phase, as a second owner would put them there, add to the segments."""
+    number, config = len(inner), second.config
+    message, code = (_bits(number, slots, draw) for slots in (config.message_slots, config.code_slots))
+    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=inner.device)
+    return second.embed(inner, message, code, now.snr, second.carriers(), phase) - inner
+
+
+def _overmark(second: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
+    """A second mark on the segments, straight through."""
     margin = (around.shape[1] - SEGMENT) // 2
-    inner = around[:, margin : margin + SEGMENT]
-    number, device = len(around), around.device
-    message, code = (_bits(number, bits, draw, device) for bits in (model.config.message_bits, model.config.code_bits))
-    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=device)
-    again = model.embed(inner, message, code, now.snr, phase)
-    return torch.cat([around[:, :margin], again, around[:, margin + SEGMENT :]], 1)
+    inner = around[:, margin : margin + SEGMENT].detach()
+    return around + F.pad(_second_mark(second, inner, now, draw), (margin, margin))
 
 
 def _cut(around: Tensor, begin: Tensor) -> Tensor:
@@ -187,8 +287,8 @@ def _cut(around: Tensor, begin: Tensor) -> Tensor:
     return around.gather(1, begin[:, None] + torch.arange(SEGMENT, device=around.device))
 
 
-def _bits(number: int, bits: int, draw: Draw, device: torch.device) -> Tensor:
-    return torch.randint(2, (number, bits), generator=draw.device, device=device).float() * 2 - 1
+def _bits(number: int, bits: int, draw: Draw) -> Tensor:
+    return torch.randint(2, (number, bits), generator=draw.device, device=draw.device.device).float() * 2 - 1
 
 
 def _right(logits: Tensor, bits: Tensor) -> Tensor:

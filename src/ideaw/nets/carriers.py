@@ -1,0 +1,65 @@
+"""Carriers in torch: `payload/carriers.py` for training, and the paper's own, which are learned.
+
+The paper's length regulators are signals as long as the segment, a pair for each bit. Ours are drawn, not learned.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.nets.config import NetConfig
+from ideaw.nets.spectrum import stft
+from ideaw.payload import carriers
+
+@dataclass(frozen=True)
+class Carriers:
+    """`write` and `read` (slots, FRAMES, width): what a slot adds to a stream, and what it looks for in one."""
+
+    write: Tensor
+    read: Tensor
+
+    def stream(self, slots: Tensor, phase: Tensor | None) -> Tensor:
+        """(batch, slots) of −1 … +1 → (batch, FRAMES, width), each beginning at its own frame of the ring."""
+        return turn((slots @ self.write.flatten(1)).unflatten(1, self.write.shape[1:]), phase)
+
+    def logits(self, stream: Tensor, phase: Tensor | None) -> Tensor:
+        """(batch, FRAMES, width) → (batch, slots), positive for 1."""
+        return turn(stream, None if phase is None else -phase).flatten(1) @ self.read.flatten(1).T
+
+
+@cache
+def drawn(slots: int, bins: int, device: str) -> Carriers:
+    """Some carriers that no user has, (slots, FRAMES, bins): the network learns none of them by heart."""
+    found = carriers.drawn(slots, bins, b"training", str(slots).encode())
+    maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
+    return Carriers(maps, maps)
+
+
+class LearnedCarriers(nn.Module):
+    """The paper's length regulators: LR1 with LR3 for the message, LR2 with LR4 for the code."""
+
+    def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.bins = config.bins
+        start = torch.randn(slots, SEGMENT, generator=generator) / slots**0.5
+        self.write = nn.Parameter(start)
+        self.read = nn.Parameter(0.02 * start)
+
+    def forward(self) -> Carriers:
+        return Carriers(self._spectrum(self.write), self._spectrum(self.read))
+
+    def _spectrum(self, signals: Tensor) -> Tensor:
+        spectrum = stft(signals, ring=True)[..., : self.bins]
+        return torch.cat([spectrum.real, spectrum.imag], -1)
+
+
+def turn(ring: Tensor, phase: Tensor | None) -> Tensor:
+    """(batch, FRAMES, width) turned so that each begins at its own frame `phase` (batch,)."""
+    if phase is None:
+        return ring
+    index = (torch.arange(FRAMES, device=ring.device) + phase[:, None]) % FRAMES
+    return ring.gather(1, index[:, :, None].expand_as(ring))

@@ -1,0 +1,87 @@
+"""What the blocks work on, and how a change of it becomes a residual of the spectrum.
+
+Spectra are pairs of numbers, (batch, frames, BINS, 2), so that the whole network can be exported. Streams are
+squeezed: neighbouring bins become channels, (batch, channels, frames, bands).
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ideaw.audio.grid import BINS
+from ideaw.nets.config import NetConfig
+
+NEAR = 9
+"""Bins over which the envelope is taken: 144 Hz."""
+
+SILENCE = 1e-6
+"""Power below which everything is silence, relative to white audio of level 1."""
+
+GAP = 0.05
+"""Power, relative to that around it, below which a bin is a gap whatever it holds."""
+
+EVERY = 3
+"""The nets are told the envelope at every so-manieth bin."""
+
+
+class Magnitudes:
+    """Logarithms of the magnitudes, relative to their envelope in the frame; phases stay as they are.
+
+    Shifts, polarity and all-pass filters leave magnitudes alone and a phase vocoder keeps most of them; relative to
+    the envelope, quiet and loud, speech and music look alike. The residual is the host itself, a little louder or
+    softer in every bin, so it is heard least.
+    """
+
+    def __init__(self, config: NetConfig) -> None:
+        self.config = config
+        self.side = len(range(1, config.squeeze, EVERY))
+
+    def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
+        """A spectrum → the host stream, and the envelope's level, which the nets are told besides."""
+        power = self._power(spectrum)
+        around = envelope(power)
+        levels = fold(around.log(), 1, self.config.bands)[:, 1::EVERY]
+        return fold(0.5 * (power / around + GAP).log(), 1, self.config.bands), 0.25 * levels
+
+    def residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
+        """What a change of the stream does to the spectrum."""
+        gain = unfold(change, 1) * envelope(self._power(spectrum)) ** ((self.config.shaping - 1) / 2)
+        return F.pad(spectrum[..., : self.config.bins, :] * gain[..., None], (0, 0, 0, BINS - self.config.bins))
+
+    def _power(self, spectrum: Tensor) -> Tensor:
+        return spectrum[..., : self.config.bins, :].square().sum(-1)
+
+
+class Spectrum:
+    """The complex spectrum as it is: the paper's choice."""
+
+    side = 0
+
+    def __init__(self, config: NetConfig) -> None:
+        self.config = config
+
+    def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
+        """A spectrum → the host stream, and nothing besides."""
+        stream = fold(spectrum[..., : self.config.bins, :].transpose(2, 3).flatten(2), 2, self.config.bands)
+        return stream, stream[:, :0]
+
+    def residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
+        """What a change of the stream does to the spectrum: the same."""
+        pairs = unfold(change, 2).unflatten(2, (2, -1)).transpose(2, 3)
+        return F.pad(pairs, (0, 0, 0, BINS - self.config.bins))
+
+
+def envelope(power: Tensor) -> Tensor:
+    """(batch, frames, bins) power → the mean power around every bin, in its frame."""
+    return F.avg_pool1d(F.pad(power, (NEAR // 2, NEAR // 2)), NEAR, 1) + SILENCE
+
+
+def fold(lines: Tensor, parts: int, bands: int) -> Tensor:
+    """(batch, frames, parts · bins) → (batch, channels, frames, bands): neighbouring bins become channels."""
+    folded = lines.unflatten(2, (parts, bands, -1)).permute(0, 2, 4, 1, 3).flatten(1, 2)
+    return folded.contiguous(memory_format=torch.channels_last) if folded.is_cuda else folded
+
+
+def unfold(folded: Tensor, parts: int) -> Tensor:
+    """The way back."""
+    return folded.unflatten(1, (parts, -1)).permute(0, 3, 1, 4, 2).flatten(2)
