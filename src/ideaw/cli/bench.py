@@ -3,13 +3,23 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ideaw.cli import console, options, outputs
+from ideaw.cli.extras import extra
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 app = typer.Typer(help="Measure a model, as the tables of the README do.", no_args_is_help=True)
+
+Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly chosen.")]
 
 
 @app.callback()
@@ -19,34 +29,90 @@ def _presets() -> None:
 
 @app.command()
 def segments(
-    data: Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)],
+    data: Data,
     model: options.Model = None,
     snr: options.Snr = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly chosen.")] = None,
+    json_file: JsonFile = None,
+    limit: Limit = None,
+    others: Annotated[bool, typer.Option("--others", help="Other attacks besides the paper's.")] = False,
 ) -> None:
     """Bits read right in one-second segments, clean and under the paper's attacks: its Table 2."""
     from ideaw.bench.segments import run
 
-    if json_file is not None:
-        outputs.check(json_file, (".json",))
+    _check(json_file)
     with console.progress("measuring segments") as progress:
-        table = run(data, model, snr, limit, progress)
-    if json_file is not None:
-        outputs.write(json_file, (json.dumps(dataclasses.asdict(table), indent=2) + "\n").encode())
+        table = run(data, model, snr, limit, progress, others=others)
+    _keep(json_file, table)
     kinds = list(table.rows[0].by_kind)
     heads = ("attack", "label", "bits right", *kinds, "paper")
     rows = [
         (row.attack, row.label, *map(_percent, (row.accuracy, *(row.by_kind[kind] for kind in kinds), row.paper)))
-        for row in table.rows
+        for row in table.rows + table.others
     ]
     console.say_table(heads, rows, numbers=heads[2:])
     console.say(
         f"model {table.model}, {table.segments} segments of a second, {table.snr:g} dB SNR "
         f"(lowest of any segment {table.lowest_snr:.2f} dB)"
     )
+
+
+@app.command()
+def levels(
+    data: Data,
+    model: options.Model = None,
+    snr: options.Snr = None,
+    json_file: JsonFile = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the table to this picture.")] = None,
+    limit: Limit = None,
+) -> None:
+    """Bits read right in segments brought to levels from −50 to −10 dBFS."""
+    from ideaw.bench.levels import run
+
+    _check(json_file)
+    if plot is not None:
+        with extra("bench", "drawing"):
+            from ideaw.quality.plots import FORMATS, levels as draw
+        outputs.check(plot, FORMATS)
+    with console.progress("measuring levels") as progress:
+        table = run(data, model, snr, limit, progress)
+    _keep(json_file, table)
+    if plot is not None:
+        outputs.write(plot, draw(table.levels, table.accuracy, plot.suffix.lower()))
+    heads = ("attack", *(f"{level:g} dBFS" for level in table.levels))
+    console.say_table(heads, [(n, *map(_percent, row)) for n, row in table.accuracy.items()], numbers=heads[1:])
+    console.say(f"model {table.model}, {table.segments} segments of a second, {table.snr:g} dB SNR")
+
+
+@app.command()
+def quality(
+    data: Data,
+    model: options.Model = None,
+    snr: options.Snr = None,
+    json_file: JsonFile = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")] = None,
+) -> None:
+    """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL."""
+    with extra("bench", "measuring quality"):
+        from ideaw.bench.quality import run
+
+    _check(json_file)
+    with console.progress("measuring quality") as progress:
+        table = run(data, model, snr, limit, progress)
+    _keep(json_file, table)
+    names = list(next(iter(table.by_kind.values())))
+    rows = [(kind, *(f"{values[name]:.3g}" for name in names)) for kind, values in table.by_kind.items()]
+    console.say_table(("kind", *names), rows, numbers=names)
+    console.say(f"model {table.model}, {table.snr:g} dB SNR")
+
+
+def _check(json_file: Path | None) -> None:
+    if json_file is not None:
+        outputs.check(json_file, (".json",))
+
+
+def _keep(json_file: Path | None, table: "DataclassInstance") -> None:
+    if json_file is not None:
+        outputs.write(json_file, (json.dumps(dataclasses.asdict(table), indent=2) + "\n").encode())
 
 
 def _percent(share: float | None) -> str:

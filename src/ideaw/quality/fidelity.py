@@ -20,12 +20,16 @@ def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
 
 
 def pesq(host: np.ndarray, marked: np.ndarray) -> float:
-    """Wide-band PESQ (MOS-LQO, 1 to 4.64) of 16 kHz mono audio, (n,)."""
+    """Wide-band PESQ (MOS-LQO, 1 to 4.64) of 16 kHz mono audio, (n,); NaN where it hears no speech."""
     try:
+        from pesq import NoUtterancesError
         from pesq import pesq as measure
     except ImportError:
         raise MissingExtraError('PESQ needs the extra: pip install "ideaw[bench]"') from None
-    return float(measure(RATE, host, marked, "wb"))
+    try:
+        return float(measure(RATE, host, marked, "wb"))
+    except NoUtterancesError:
+        return float("nan")
 
 
 def stoi(host: np.ndarray, marked: np.ndarray) -> float:
@@ -35,3 +39,14 @@ def stoi(host: np.ndarray, marked: np.ndarray) -> float:
     except ImportError:
         raise MissingExtraError('STOI needs the extra: pip install "ideaw[bench]"') from None
     return float(measure(host, marked, RATE))
+
+
+def visqol(host: np.ndarray, marked: np.ndarray) -> float:
+    """ViSQOL in its speech mode (MOS-LQO, 1 to 5) of 16 kHz mono audio, (n,)."""
+    try:
+        from visqol import VisqolApi
+    except ImportError:
+        raise MissingExtraError('ViSQOL needs the extra: pip install "ideaw[bench]"') from None
+    measure = VisqolApi()
+    measure.create("speech", use_lattice_model=False)
+    return float(measure.measure_from_arrays(host.astype(np.float64), marked.astype(np.float64), RATE).moslqo)

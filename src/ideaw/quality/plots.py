@@ -31,6 +31,18 @@ RANGE = 90.0
 _HOST, _RESIDUAL, _MARKED, _UNREAD = "#8a96a8", "#d1495b", "#2a9d8f", "#e9a23b"
 
 
+def levels(over: tuple[float, ...], accuracy: dict[str, list[float]], suffix: str = ".png") -> bytes:
+    """A picture of how well bits are read (in per cent, attack by attack) over the level of the audio in dBFS."""
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    for name, values in accuracy.items():
+        axes.plot(over, values, marker="o", label=name)
+    axes.set(title="Quiet and loud audio", xlabel="level in dBFS", ylabel="bits right in %")
+    axes.grid(alpha=0.3)
+    axes.legend(ncols=3)
+    return _drawn(figure, suffix)
+
+
 def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") -> bytes:
     """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both."""
     first, second = mix(host), mix(marked)
