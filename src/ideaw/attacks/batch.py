@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -242,7 +242,9 @@ def amplitude(x: Tensor, draw: Draw, gain: Strength = 0.9) -> Tensor:
 def _overlap_add(frames: Tensor) -> Tensor:
     """Frames (batch, size, count) at steps of a quarter of their size -> (batch, (count + 3)·size / 4)."""
     quarters = frames.chunk(4, 1)
-    return sum(F.pad(quarter, (i, 3 - i)) for i, quarter in enumerate(quarters)).transpose(1, 2).flatten(1)
+    out = sum(F.pad(quarter, (i, 3 - i)) for i, quarter in enumerate(quarters))
+    assert isinstance(out, Tensor)
+    return out.transpose(1, 2).flatten(1)
 
 
 def _vocode(x: Tensor, rate: float, size: int) -> Tensor:
@@ -355,6 +357,13 @@ def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> 
     return x + draw.strength(gain, batch) * late
 
 
+CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {
+    "mp3": (32, 48, 64, 96, 128),
+    "vorbis": (0.1, 0.2, 0.4, 0.6, 0.8),
+    "opus": (24, 32, 48, 64),
+}
+"""Codec → bitrates in kbit/s, or qualities, that it is trained on, one of these for each clip."""
+
 TRAINING: dict[str, Callable[..., Tensor]] = {
     "noise": partial(noise, snr=(25.0, 45.0), tilt=(-2.0, 2.0)),
     "lowpass": partial(
@@ -365,9 +374,9 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
         kind=("butterworth", "butterworth", "steep"),
     ),
     "highpass": partial(highpass, cutoff=(60.0, 500.0), order=tuple(range(1, 9)), zero_phase=(False, True)),
-    "mp3": partial(mp3, kbps=(32, 48, 64, 96, 128)),
-    "vorbis": partial(vorbis, quality=(0.1, 0.2, 0.4, 0.6, 0.8)),
-    "opus": partial(opus, kbps=(24, 32, 48, 64)),
+    "mp3": partial(mp3, kbps=CODEC_STRENGTHS["mp3"]),
+    "vorbis": partial(vorbis, quality=CODEC_STRENGTHS["vorbis"]),
+    "opus": partial(opus, kbps=CODEC_STRENGTHS["opus"]),
     "quantise": partial(quantise, levels=(2.0**8.5, 2.0**11), midrise=(False, True)),
     "dropout": partial(dropout, share=(0.0005, 0.005)),
     "resample": partial(resample, ratio=(0.5, 0.69, 0.75, 2.0, 2.75, 3.0), start=(0.85, 0.98)),

@@ -16,9 +16,17 @@ def export(
         float | None,
         typer.Option(metavar="DB", help="SNR of its marks unless asked otherwise.", show_default="as it was trained"),
     ] = None,
+    shaping: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POWER",
+            help="Power of the host's envelope that the marks follow.",
+            show_default="as it was trained",
+        ),
+    ] = None,
 ) -> None:
     """Export a training run as a model folder, for `--model` and `ideaw.load`."""
     with extra("train", "exporting"):
         from ideaw.train.export import export_run
-    export_run(run, target, snr)
+    export_run(run, target, snr, shaping)
     console.say(f"{target}: model of {run}; use it with --model {target}")

@@ -1,1 +1,1 @@
-"""The network in torch: invertible blocks, the two stages, length regulators, balance block, discriminator."""
+"""The network in torch: invertible blocks, the two stages, carriers, balance block, discriminator."""

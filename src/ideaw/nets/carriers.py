@@ -15,6 +15,7 @@ from ideaw.nets.config import NetConfig
 from ideaw.nets.spectrum import stft
 from ideaw.payload import carriers
 
+
 @dataclass(frozen=True)
 class Carriers:
     """`write` and `read` (slots, FRAMES, width): what a slot adds to a stream, and what it looks for in one."""
@@ -32,9 +33,9 @@ class Carriers:
 
 
 @cache
-def drawn(slots: int, bins: int, device: str) -> Carriers:
-    """Some carriers that no user has, (slots, FRAMES, bins): the network learns none of them by heart."""
-    found = carriers.drawn(slots, bins, b"training", str(slots).encode())
+def drawn(slots: int, bins: int, kind: str, device: str) -> Carriers:
+    """Carriers (slots, FRAMES, bins) that no user has, so that the network learns none of theirs by heart."""
+    found = carriers.drawn(slots, bins, b"training", kind.encode())
     maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
     return Carriers(maps, maps)
 

@@ -75,11 +75,9 @@ class Ideaw(nn.Module):
         """Carriers of message and code: learned ones, or some drawing of tiles, always the same."""
         if self.config.carriers == "learned":
             return self.message_carriers(), self.code_carriers()
-        message, code = (
-            drawn(slots, self.config.bins, str(self.sharpness.device))
-            for slots in (self.config.message_slots, self.config.code_slots)
-        )
-        return message, code
+        width, device = self.config.parts * self.config.bins, str(self.sharpness.device)
+        message = drawn(self.config.message_slots, width, "message", device)
+        return message, drawn(self.config.code_slots, width, "code", device)
 
     # On spectra (batch, frames, BINS, 2) and watermark streams (batch, frames, width): what is exported.
 

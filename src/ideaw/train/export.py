@@ -1,6 +1,7 @@
 """From a checkpoint to what is shipped: three ONNX graphs, the weights, and the card's first facts.
 
-The STFT stays outside the graphs (ONNX has no inverse), so they take spectra with a free number of frames. Weights are stored in half precision and brought back to single precision when a session loads them.
+The STFT stays outside the graphs (ONNX has no inverse), so they take spectra with a free number of frames. Weights are
+stored in half precision and brought back to single precision when a session loads them.
 """
 
 import dataclasses
@@ -84,7 +85,11 @@ def export_run(run: Path, target: Path, snr: float | None = None, shaping: float
     parts, facts = kept
     recipe = facts["recipe"]
     config = build(NetConfig, recipe["net"], str(run))
-    model = Ideaw(config if shaping is None else dataclasses.replace(config, shaping=shaping))
+    if shaping is not None:
+        if config.domain != "magnitude" or not 0 <= shaping <= 2:
+            raise IdeawError("shaping is a power of 0 to 2, of a network that works on magnitudes")
+        config = dataclasses.replace(config, shaping=shaping)
+    model = Ideaw(config)
     model.load_state_dict(parts["average"])
     trained = {
         "recipe": recipe["name"],

@@ -3,6 +3,7 @@
 Runs on one GPU (or the CPU); under `torchrun` on several, each with its share of the batch.
 """
 
+import copy
 import dataclasses
 import json
 import math
@@ -14,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo
 import torch.distributed as dist
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ideaw.attacks.batch import Draw
 from ideaw.errors import FileError, IdeawError
@@ -69,11 +68,11 @@ def train(
     if device.type == "cuda":
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     critic = Discriminator().to(device) if recipe.losses.identify else None
-    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
+    average = copy.deepcopy(model)
     optimiser = make_optimiser(recipe, model)
     critic_optimiser = make_optimiser(recipe, critic) if critic else None
-    step, skipped = 0, torch.zeros((), device=device)
-    trip: Trip | None = None
+    step, trip = 0, None
+    skipped, averaged = torch.zeros(2, device=device)
     kept = checkpoint.load(out / "checkpoint")
     if kept:
         parts, facts = kept
@@ -81,10 +80,10 @@ def train(
             raise IdeawError(f"{out} holds a run of another network: give this one a folder of its own")
         step = facts["step"]
         skipped += facts["skipped"]
-        trip = Trip.of(parts["trip"], device) if "trip" in parts else None
+        averaged += facts["averaged"]
+        trip = _trip(parts, recipe.batch // world, device) if rank == 0 else None
         model.load_state_dict(parts["model"])
-        average.module.load_state_dict(parts["average"])
-        average.n_averaged.fill_(facts["averaged"])
+        average.load_state_dict(parts["average"])
         checkpoint.restore_optimiser(optimiser, model, parts, "optimiser")
         if critic and critic_optimiser and "critic" in parts:
             critic.load_state_dict(parts["critic"])
@@ -93,14 +92,15 @@ def train(
         compile_blocks(model)
 
     def save() -> None:
-        parts = {"model": model.state_dict(), "average": average.module.state_dict()}
-        parts |= checkpoint.optimiser_state(optimiser, model, "optimiser") | ({"trip": trip.tensors()} if trip else {})
+        parts = {"model": model.state_dict(), "average": average.state_dict()}
+        parts |= checkpoint.optimiser_state(optimiser, model, "optimiser")
+        parts |= {"trip": trip.tensors()} if trip else {}
         if critic and critic_optimiser:
             parts |= {"critic": critic.state_dict()} | checkpoint.optimiser_state(critic_optimiser, critic, "critic")
         facts = {
             "step": step,
             "skipped": int(skipped),
-            "averaged": int(average.n_averaged),
+            "averaged": int(averaged),
             "recipe": dataclasses.asdict(recipe),
             "hours_of_audio": round(pool.seconds / 3600, 2),
         }
@@ -113,17 +113,18 @@ def train(
             now = moment(recipe, step)
             draw = Draw.at(recipe.seed * 1000 + rank, step, device)
             torch.manual_seed(int(draw.host.integers(2**63)))  # for the random auxiliary signal
-            second = _averaged(average)
-            outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw, trip, second)
+            outcome = take(model, critic, pool, recipe, recipe.batch // world, now, draw, trip, average)
             trip = outcome.trip
             optimiser.zero_grad(set_to_none=True)
             outcome.loss.backward()
-            skipped += _descend(optimiser, model, now, recipe.clip, world)
-            average.update_parameters(model)
+            burst = _descend(optimiser, model, now, recipe.clip, world)
+            _follow(average, model, torch.where(averaged > 0, 1 - recipe.average, 1.0) * (1 - burst))
+            skipped += burst
+            averaged += 1 - burst
             if critic and critic_optimiser:
                 critic_optimiser.zero_grad(set_to_none=True)
                 losses.discriminate(critic(outcome.host), critic(outcome.marked.detach())).backward()
-                _descend(critic_optimiser, critic, now, recipe.clip, world)
+                _descend(critic_optimiser, critic, now, recipe.clip, world, burst)
             step += 1
             if step % log_every == 0 or step == last:
                 speed = recipe.batch * (step - since) / (time.monotonic() - began)
@@ -131,11 +132,11 @@ def train(
                 report |= {"learning_rate": now.learning_rate, "skipped": int(skipped), "segments_per_second": speed}
                 log(step, report)
             if rank == 0 and step % validate_every == 0 and step < last:
-                found = validate(_averaged(average), held_out, now.snr, validate_on)
+                found = validate(average, held_out, now.snr, validate_on)
                 log(step, {f"valid_{key}": value for key, value in found.items()})
                 save()
         if rank == 0:
-            found = validate(_averaged(average), held_out, moment(recipe, step).snr, validate_on)
+            found = validate(average, held_out, moment(recipe, step).snr, validate_on)
             log(step, {f"valid_{key}": value for key, value in found.items()})
             save()
     if world > 1:
@@ -143,8 +144,15 @@ def train(
     return found
 
 
-def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, clip: float, world: int) -> Tensor:
-    """One step down the gradient; 1 where the gradient is not finite: then nothing is changed.
+def _descend(
+    optimiser: torch.optim.Optimizer,
+    module: nn.Module,
+    now: Moment,
+    clip: float,
+    world: int,
+    skip: Tensor | float = 0.0,
+) -> Tensor:
+    """One step down the gradient; 1 where that is not finite or `skip` is 1: then nothing is changed.
 
     The optimiser itself looks at `found_inf`, on the device, so that the loop never waits for it.
     """
@@ -155,12 +163,28 @@ def _descend(optimiser: torch.optim.Optimizer, module: nn.Module, now: Moment, c
             dist.all_reduce(parameter.grad)
             parameter.grad /= world
     norm = nn.utils.clip_grad_norm_(parameters, clip or float("inf"))
-    burst = (~torch.isfinite(norm)).float()
+    burst = (~torch.isfinite(norm) | (skip > 0)).float()
     for group in optimiser.param_groups:
         group["lr"] = now.learning_rate
     optimiser.found_inf = burst  # type: ignore[attr-defined]
     optimiser.step()
     return burst
+
+
+@torch.no_grad()
+def _follow(average: Ideaw, model: Ideaw, share: Tensor) -> None:
+    """Move the average `share` of the way towards the weights; after a step that was skipped, 0."""
+    ours: list[Tensor] = list(average.parameters())
+    theirs: list[Tensor] = list(model.parameters())
+    way = torch._foreach_sub(theirs, ours)
+    torch._foreach_mul_(way, share)
+    torch._foreach_add_(ours, way)
+
+
+def _trip(parts: dict[str, checkpoint.Tensors], number: int, device: torch.device) -> Trip | None:
+    """What was on its way when the run was stopped, unless the run goes on with too small a batch for it."""
+    trip = Trip.of(parts["trip"], device) if "trip" in parts else None
+    return trip if trip and len(trip) <= number else None
 
 
 def _all(yes: bool, world: int, device: torch.device) -> bool:
@@ -213,12 +237,7 @@ def compile_blocks(model: Ideaw) -> None:
         if isinstance(module, InvertibleBlock):
             module.inverse = torch.compile(module.inverse, dynamic=False)  # type: ignore[method-assign]
         if isinstance(module, InvertibleBlock | BalanceBlock):
-            module.forward = torch.compile(module.forward, dynamic=False)  # type: ignore[method-assign]
-
-
-def _averaged(average: AveragedModel) -> Ideaw:
-    assert isinstance(average.module, Ideaw)
-    return average.module
+            module.forward = torch.compile(module.forward, dynamic=False)  # type: ignore[assignment, method-assign]
 
 
 @contextmanager

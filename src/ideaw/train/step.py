@@ -4,29 +4,28 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from functools import partial
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ideaw.attacks.batch import TRAINING, Draw
+from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING, Draw
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
 from ideaw.audio.grid import FRAMES, SEGMENT
 from ideaw.errors import IdeawError
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.model import Ideaw
+from ideaw.payload.carriers import TILE
+from ideaw.payload.correction import MOST_SLOTS
 from ideaw.train import losses
 from ideaw.train.data import Pool
 from ideaw.train.recipe import Recipe
 
 CODECS = {"mp3": mp3_clips, "vorbis": vorbis_clips, "opus": opus_clips}
 """Attacks by real encoders on the CPU."""
-
-STRENGTHS = {name: next(iter(attack.keywords.values())) for name, attack in TRAINING.items() if name in CODECS and isinstance(attack, partial)}
-"""What each of them is set to, one of these for each clip."""
 
 OVERMARK = "overmark"
 """The attack that only the network itself can make: a second mark on top of the first."""
@@ -63,9 +62,11 @@ class Batch:
         return len(self.placed)
 
     def last(self, rows: int) -> "Batch":
+        """The last so many rows."""
         return Batch(**{f.name: getattr(self, f.name)[len(self) - rows :] for f in fields(self)})
 
     def before(self, other: "Batch") -> "Batch":
+        """These rows and then the others."""
         return Batch(**{f.name: torch.cat([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)})
 
 
@@ -79,8 +80,12 @@ class Trip:
 
     batch: Batch
     marked: Tensor
+    """(rows, SEGMENT + 2 · margin), as it was sent."""
     heard: Callable[[], Tensor]
-    """Waits for the codecs; like `marked`, on the CPU."""
+    """Waits for the codecs and gives what comes out of them, on the CPU."""
+
+    def __len__(self) -> int:
+        return len(self.batch)
 
     def error(self) -> Tensor:
         """What the codecs did to the marked audio."""
@@ -93,6 +98,7 @@ class Trip:
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor], device: torch.device) -> "Trip":
+        """The way back from `tensors`."""
         rows = Batch(**{f.name: tensors[f.name].to(device) for f in fields(Batch)})
         return cls(rows, tensors["marked"].to(device), lambda: tensors["heard"])
 
@@ -106,6 +112,7 @@ class Outcome:
     marked: Tensor
     report: dict[str, Tensor]
     trip: Trip | None
+    """What is to be given to the next step."""
 
 
 def moment(recipe: Recipe, step: int) -> Moment:
@@ -142,7 +149,7 @@ def take(
     second marks on top (None: the same).
     """
     weights, margin = recipe.losses, pool.margin
-    batch = _fresh(pool, recipe, number - (len(back.batch) if back else 0), draw)
+    batch = _fresh(pool, recipe, number - (len(back) if back else 0), draw)
     if back:
         batch = back.batch.before(batch)
     host = batch.placed[:, margin : margin + SEGMENT]
@@ -193,12 +200,14 @@ def _attack(
     """
     if not now.attacked:
         return around, None
-    at = len(back.batch) if back else 0
+    at = came_back = len(back) if back else 0
     pieces = [around[:at] + back.error()] if back else []
-    codecs = []
+    leaving = []
     for name, rows in shares(recipe, len(around), float(draw.host.random())):
         if name in CODECS:
-            codecs.append((name, rows))
+            leaving.append((name, rows))
+            continue
+        if at == len(around):  # more rows came back than this step's rounding leaves room for
             continue
         some = around[at : at + rows]
         if name == OVERMARK:
@@ -207,18 +216,19 @@ def _attack(
             pieces.append(TRAINING[name](some, draw, other=batch.placed.roll(1, 0)[at : at + rows]))
         else:
             pieces.append(TRAINING[name](some, draw))
-        at += rows
+        at += len(some)
     attacked = torch.cat([*pieces, around[at:]])
-    return attacked, _leave(around, batch, codecs, len(around) - (len(back.batch) if back else 0), draw)
+    return attacked, _leave(around, batch, leaving, len(around) - came_back, draw)
 
 
-def _leave(around: Tensor, batch: Batch, codecs: list[tuple[str, int]], most: int, draw: Draw) -> Trip | None:
-    """Send the last rows, at most so many, to the codecs."""
-    jobs, number = [], 0
-    for name, rows in codecs:
+def _leave(around: Tensor, batch: Batch, leaving: list[tuple[str, int]], most: int, draw: Draw) -> Trip | None:
+    """Send the last rows, at most so many, to the codecs: `leaving` says how many to which."""
+    jobs: list[tuple[str, list[Any]]] = []
+    number = 0
+    for name, rows in leaving:
         rows = min(rows, most - number)
         if rows:
-            jobs.append((name, draw.choose_each(STRENGTHS[name], rows)))
+            jobs.append((name, draw.choose_each(CODEC_STRENGTHS[name], rows)))
             number += rows
     if not number:
         return None
@@ -264,6 +274,20 @@ def check(recipe: Recipe) -> None:
         )
     if recipe.steps < 1 or recipe.batch < 1:
         raise IdeawError(f"{recipe.name}: steps and batch must be 1 or more")
+    net = recipe.net
+    spread = {"message": (net.message_bits, net.message_slots), "code": (net.code_bits, net.code_slots)}
+    for kind, (bits, slots) in spread.items():
+        if not 1 <= bits <= slots <= MOST_SLOTS:
+            raise IdeawError(
+                f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be at least as many slots as bits, "
+                f"and {MOST_SLOTS} at most"
+            )
+    if net.carriers == "learned" and net.domain == "magnitude":
+        raise IdeawError(f"{recipe.name}: learned carriers are signals, which only the domain spectrum can hold")
+    if net.carriers == "tiles" and net.bins % TILE[1]:
+        raise IdeawError(
+            f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {TILE[1]}"
+        )
 
 
 @torch.no_grad()

@@ -1,0 +1,107 @@
+"""Carriers in torch are those of numpy, and each slot is heard where it was written, at any phase of the ring."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ideaw.audio.grid import FRAMES, HOP, SEGMENT
+from ideaw.nets.carriers import Carriers, LearnedCarriers, drawn, turn
+from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.model import Ideaw
+from ideaw.payload import carriers as numpy_carriers
+
+BINS = NetConfig().bins
+
+
+def _slots(number: int, slots: int) -> Tensor:
+    return torch.randint(2, (number, slots)) * 2.0 - 1
+
+
+def _learned(slots: int) -> LearnedCarriers:
+    return LearnedCarriers(PAPER, slots, torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("slots", [1, 32, 98, 128])
+def test_drawn_carriers_are_those_of_numpy(slots: int) -> None:
+    ours = drawn(slots, BINS, "message", "cpu")
+    theirs = numpy_carriers.drawn(slots, BINS, b"training", b"message")
+    sent = _slots(3, slots)
+    stream = ours.stream(sent, None)
+    assert stream.shape == (3, FRAMES, BINS)
+    assert np.array_equal(stream.numpy(), theirs.stream(sent.numpy()))
+    heard = torch.randn(3, FRAMES, BINS)
+    # Both sum in single precision, in another order.
+    expected = theirs.logits(theirs.narrow(heard.numpy()))
+    assert np.abs(ours.logits(heard, None).numpy() - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("slots", [32, 98])
+def test_all_drawn_slots_together_fill_a_second_and_none_hears_another(slots: int) -> None:
+    carriers = drawn(slots, BINS, "code", "cpu")
+    sent = _slots(4, slots)
+    stream = carriers.stream(sent, None)
+    assert torch.equal(stream.abs(), torch.ones_like(stream))
+    heard = carriers.logits(stream, None)
+    assert torch.equal(heard > 0, sent > 0)
+    # As loud as a slot has numbers: all but the last tiles are dealt evenly.
+    even = FRAMES * BINS / slots
+    assert ((heard.abs() - even).abs() < 3 * 2 * 2).all()
+
+
+def test_message_and_code_have_carriers_of_their_own() -> None:
+    for config in (NetConfig(), NetConfig(message_bits=10, message_slots=32), PAPER):
+        with torch.no_grad():
+            message, code = Ideaw(config).carriers()
+        ours, theirs = message.write.sum(0).flatten(), code.write.sum(0).flatten()
+        assert abs(float(ours @ theirs / (ours.norm() * theirs.norm()))) < 0.05
+
+
+def test_drawn_carriers_are_no_users() -> None:
+    ours = drawn(98, BINS, "message", "cpu").write.sum(0).flatten()
+    users = numpy_carriers.drawn(98, BINS, b"ideaw public key 1", b"carriers of the message")
+    theirs = torch.from_numpy(users.stream(np.ones((1, 98)))).flatten()
+    assert abs(float(ours @ theirs)) < 0.05 * len(ours)
+
+
+@pytest.mark.parametrize("slots", [1, 10, 46])
+def test_learned_carriers_begin_with_variance_one_and_readers_as_their_writers(slots: int) -> None:
+    carriers = _learned(slots)
+    assert carriers.write.shape == carriers.read.shape == (slots, SEGMENT)
+    # 16,000 independent samples tell a variance to about 1.1 %.
+    assert float(carriers.write.detach().sum(0).var()) == pytest.approx(1, abs=0.05)
+    sent = _slots(20, slots)
+    with torch.no_grad():
+        heard = carriers().logits(carriers().stream(sent, None), None)
+    assert torch.equal(heard > 0, sent > 0)
+
+
+@torch.no_grad()
+def test_a_learned_carrier_is_a_signal_on_a_ring() -> None:
+    carriers = _learned(3)
+    before = carriers().stream(torch.eye(3), torch.full((3,), 5))
+    carriers.write.copy_(carriers.write.roll(-5 * HOP, 1))
+    after = carriers().stream(torch.eye(3), None)
+    assert torch.allclose(before, after, atol=1e-5)
+
+
+def test_turning_begins_each_ring_at_its_own_frame() -> None:
+    ring, phase = torch.randn(6, FRAMES, 8), torch.arange(6) * 13
+    turned = turn(ring, phase)
+    for one, before, by in zip(turned, ring, phase.tolist(), strict=True):
+        assert torch.equal(one, before.roll(-by, 0))
+    assert torch.equal(turn(turned, -phase), ring)
+    assert torch.equal(turn(ring, phase + FRAMES), turned)
+    assert torch.equal(turn(turn(ring, phase), phase), turn(ring, 2 * phase))
+    assert turn(ring, None) is ring
+
+
+@pytest.mark.parametrize("carriers", [drawn(32, BINS, "code", "cpu"), _learned(10)], ids=["drawn", "learned"])
+@torch.no_grad()
+def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedCarriers) -> None:
+    found = carriers if isinstance(carriers, Carriers) else carriers()
+    sent, phase = _slots(6, len(found.write)), torch.arange(6) * 11 + 3
+    stream = found.stream(sent, phase)
+    assert torch.equal(found.logits(stream, phase) > 0, sent > 0)
+    elsewhere = found.logits(stream, phase + FRAMES // 2)
+    assert elsewhere.abs().mean() < 0.2 * found.logits(stream, phase).abs().mean()

@@ -1,0 +1,114 @@
+"""What the blocks see of a spectrum, and how a change of it becomes a residual."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ideaw.audio.grid import BINS, FRAMES
+from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.domains import EVERY, NEAR, SILENCE, Magnitudes, Spectrum, envelope, fold, unfold
+from ideaw.nets.spectrum import level, stft
+
+
+@pytest.fixture(scope="module")
+def spectra(seconds: Tensor) -> Tensor:
+    """Six seconds as the network takes them, (6, FRAMES, BINS, 2)."""
+    return torch.view_as_real(stft(seconds / level(seconds)))
+
+
+def _complex(spectrum: Tensor) -> Tensor:
+    return torch.view_as_complex(spectrum.contiguous())
+
+
+@settings(max_examples=25, deadline=None)
+@given(squeeze=st.integers(1, 250), frames=st.integers(1, 70), parts=st.sampled_from([1, 2]))
+def test_unfolding_undoes_folding(squeeze: int, frames: int, parts: int) -> None:
+    config = NetConfig(squeeze=squeeze, domain="magnitude" if parts == 1 else "spectrum")
+    lines = torch.randn(2, frames, parts * config.bins)
+    folded = fold(lines, parts, config.bands)
+    assert folded.shape == (2, config.channels, frames, config.bands)
+    assert torch.equal(unfold(folded, parts), lines)
+    assert BINS - 1 - squeeze < config.bins < BINS
+
+
+def test_channels_are_neighbouring_bins() -> None:
+    lines = torch.arange(480.0).expand(1, 1, 480)
+    assert torch.equal(fold(lines, 1, 20)[0, :, 0, 3], torch.arange(72.0, 96.0))
+
+
+def test_the_papers_domain_is_the_spectrum_itself(spectra: Tensor) -> None:
+    domain = Spectrum(PAPER)
+    host, side = domain.look(spectra)
+    assert host.shape == (6, 2, FRAMES, BINS - 1)
+    assert side.shape[1] == domain.side == 0
+    back = domain.residual(spectra, host)
+    assert torch.equal(back[..., :-1, :], spectra[..., :-1, :])
+    assert not back[..., -1, :].any()
+
+
+def test_magnitudes_are_looked_at_whatever_their_phases(spectra: Tensor) -> None:
+    domain = Magnitudes(NetConfig())
+    host, side = domain.look(spectra)
+    assert host.shape == (6, 24, FRAMES, 20)
+    assert side.shape == (6, domain.side, FRAMES, 20)
+    for same, exactly in ((-spectra, True), (spectra.flip(-1), True), (_turned(spectra), False)):
+        for ours, theirs in zip(domain.look(same), (host, side), strict=True):
+            assert torch.equal(ours, theirs) or (not exactly and torch.allclose(ours, theirs, atol=1e-3))
+
+
+def _turned(spectra: Tensor) -> Tensor:
+    """The same magnitudes with random phases."""
+    angle = 2 * math.pi * torch.rand(spectra.shape[:-1])
+    return torch.view_as_real(_complex(spectra) * torch.polar(torch.ones_like(angle), angle))
+
+
+def test_loud_and_quiet_look_alike_and_the_side_tells_which(spectra: Tensor) -> None:
+    domain, quiet, loud = Magnitudes(NetConfig()), 100 * spectra, 800 * spectra
+    (host, side), (host_loud, side_loud) = domain.look(quiet), domain.look(loud)
+    heard = envelope(quiet[..., :480, :].square().sum(-1)) > 1e3 * SILENCE
+    assert heard.float().mean() > 0.9, "this is silence"
+    heard = fold(heard.float(), 1, 20) > 0
+    assert (host_loud - host)[heard].abs().max() < 0.02
+    assert ((side_loud - side)[heard[:, 1::EVERY]] - 0.25 * math.log(64)).abs().max() < 1e-3
+
+
+def test_silence_looks_finite() -> None:
+    silence = torch.zeros(1, 3, BINS, 2, requires_grad=True)
+    domain = Magnitudes(NetConfig())
+    host, side = domain.look(silence)
+    residual = domain.residual(silence, torch.ones_like(host))
+    assert not residual.any()
+    (host.sum() + side.sum() + residual.sum()).backward()
+    assert silence.grad is not None
+    assert silence.grad.isfinite().all()
+
+
+def test_a_residual_is_the_host_louder_or_softer(spectra: Tensor) -> None:
+    config = NetConfig()
+    change = torch.randn(6, config.channels, FRAMES, config.bands)
+    residual = Magnitudes(config).residual(spectra, change)
+    assert not residual[..., config.bins :, :].any()
+    gain = _complex(residual)[..., : config.bins] / _complex(spectra)[..., : config.bins]
+    assert (gain.imag.abs() <= 1e-3 * gain.real.abs()).all()
+    assert torch.equal(gain.real > 0, unfold(change, 1) > 0)
+
+
+@pytest.mark.parametrize("shaping", [0.0, 0.4, 1.0])
+def test_a_residual_follows_a_power_of_the_envelope(spectra: Tensor, shaping: float) -> None:
+    config = NetConfig(shaping=shaping)
+    residual = Magnitudes(config).residual(spectra, torch.ones(6, config.channels, FRAMES, config.bands))
+    power, host = (both[..., : config.bins, :].square().sum(-1) for both in (residual, spectra))
+    assert torch.allclose(power, host * envelope(host) ** (shaping - 1), rtol=1e-3)
+
+
+def test_the_envelope_is_the_mean_around_a_bin_of_its_own_frame() -> None:
+    power = torch.zeros(1, 3, 100)
+    power[0, 1, 50] = 1
+    around = envelope(power) - SILENCE
+    near = NEAR // 2
+    assert around[0, 1, 50 - near : 51 + near] == pytest.approx(1 / NEAR, rel=1e-5)
+    assert float(around.sum()) == pytest.approx(1, rel=1e-4)
