@@ -1,4 +1,4 @@
-"""One attacked step reaches every trainable number: stages, length regulators, balance block, discriminator."""
+"""Attacked steps reach every trainable number: stages, carriers, balance block, discriminator; also through codecs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +15,24 @@ from ideaw.train.loop import MARGIN
 from ideaw.train.recipe import Recipe
 from ideaw.train.step import Outcome, moment, take
 
+from .conftest import THE_PAPERS
+
 EIGHT = 8
 """Segments in the step: one for each of the paper's attacks."""
 
 
-def _step(recipe: Recipe, folder: Path) -> tuple[Ideaw, Discriminator, Outcome]:
-    """The last step of a run on fresh weights, with attacks on all of the batch."""
+def _steps(recipe: Recipe, folder: Path, number: int = 2) -> tuple[Ideaw, Discriminator, list[Outcome]]:
+    """Steps of the last moment of a run on fresh weights: rows that leave for the codecs are back in the next."""
     torch.manual_seed(1)
     model, critic = Ideaw(recipe.net), Discriminator(4)
     pool, _ = load_pools(folder, MARGIN, torch.device("cpu"))
     now = moment(recipe, recipe.steps - 1)
     assert now.attacked
-    return model, critic, take(model, critic, pool, recipe, EIGHT, now, Draw.at(1, 0, "cpu"))
+    outcomes: list[Outcome] = []
+    for step in range(number):
+        trip = outcomes[-1].trip if outcomes else None
+        outcomes.append(take(model, critic, pool, recipe, EIGHT, now, Draw.at(1, step, "cpu"), trip))
+    return model, critic, outcomes
 
 
 def _unreached(module: nn.Module) -> list[str]:
@@ -36,40 +42,57 @@ def _unreached(module: nn.Module) -> list[str]:
 
 
 def test_every_part_of_the_network_learns(recipe: Recipe, folder: Path) -> None:
-    model, _, outcome = _step(recipe, folder)
+    model, _, (*_, outcome) = _steps(recipe, folder)
     outcome.loss.backward()
     assert _unreached(model) == []
     parts = {name.split(".")[0] for name, _ in model.named_parameters()}
-    assert parts == {"message_stage", "code_stage", "balance", "message_regulators", "code_regulators"}
+    learned = {"message_carriers", "code_carriers"} if recipe.net.carriers == "learned" else set()
+    assert parts == {"message_stage", "code_stage", "balance", "sharpness"} | learned
 
 
-def test_every_bit_of_every_length_regulator_learns(recipe: Recipe, folder: Path) -> None:
-    model, _, outcome = _step(recipe, folder)
+def test_every_slot_of_every_learned_carrier_learns(folder: Path) -> None:
+    model, _, (outcome,) = _steps(THE_PAPERS, folder, 1)
     outcome.loss.backward()
-    for regulators in (model.message_regulators, model.code_regulators):
-        for matrix in (regulators.write, regulators.read):
-            assert matrix.grad is not None
-            assert matrix.grad.any(1).all()
+    for carriers in (model.message_carriers, model.code_carriers):
+        for signals in (carriers.write, carriers.read):
+            assert signals.grad is not None
+            assert signals.grad.any(1).all()
 
 
 def test_the_discriminator_learns_from_its_own_loss_alone(recipe: Recipe, folder: Path) -> None:
-    model, critic, outcome = _step(recipe, folder)
+    model, critic, (outcome,) = _steps(recipe, folder, 1)
     losses.discriminate(critic(outcome.host), critic(outcome.marked.detach())).backward()
     assert _unreached(critic) == []
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_attacks_alone_teach_through_real_codecs(recipe: Recipe, folder: Path) -> None:
-    model, _, outcome = _step(replace(recipe, attacks={"mp3": 1.0}), folder)
-    outcome.loss.backward()
+def test_what_is_back_from_real_codecs_teaches(recipe: Recipe, folder: Path) -> None:
+    """With nothing but codecs, all rows leave in the first step, and all of the second are back from there."""
+    model, _, (first, second) = _steps(replace(recipe, attacks={"mp3": 1.0}), folder)
+    assert first.trip is not None
+    assert len(first.trip) == EIGHT
+    assert second.trip is None
+    assert second.report["loss"] != first.report["loss"]
+    second.loss.backward()
     assert _unreached(model) == []
 
 
-def test_before_the_attacks_the_balance_block_rests(recipe: Recipe, folder: Path) -> None:
-    model, _, outcome = _step(recipe, folder)
-    outcome.loss.backward()
-    model.zero_grad(set_to_none=True)
+def test_a_second_mark_gives_no_gradient_of_its_own(recipe: Recipe, folder: Path) -> None:
+    torch.manual_seed(1)
+    alone = replace(recipe, attacks={"overmark": 1.0})
+    model, second = Ideaw(recipe.net), Ideaw(recipe.net)
     pool, _ = load_pools(folder, MARGIN, torch.device("cpu"))
-    take(model, None, pool, recipe, EIGHT, moment(recipe, 0), Draw.at(1, 0, "cpu")).loss.backward()
+    now = moment(alone, alone.steps - 1)
+    take(model, None, pool, alone, 2, now, Draw.at(1, 0, "cpu"), second=second).loss.backward()
+    assert _unreached(model) == []
+    assert all(parameter.grad is None for parameter in second.parameters())
+
+
+def test_before_the_attacks_the_balance_block_rests(recipe: Recipe, folder: Path) -> None:
+    model = Ideaw(recipe.net)
+    pool, _ = load_pools(folder, MARGIN, torch.device("cpu"))
+    outcome = take(model, None, pool, recipe, EIGHT, moment(recipe, 0), Draw.at(1, 0, "cpu"))
+    assert outcome.trip is None
+    outcome.loss.backward()
     resting = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert resting == [f"balance.{name}" for name, _ in model.balance.named_parameters()]

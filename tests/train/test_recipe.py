@@ -89,6 +89,11 @@ def test_a_missing_recipe_is_told_in_one_line(tmp_path: Path) -> None:
         (Recipe("x", attacks={"mp3": -0.1}), "below 0"),
         (Recipe("x", steps=0), "1 or more"),
         (Recipe("x", batch=0), "1 or more"),
+        (Recipe("x", net=NetConfig(message_bits=99)), "99 bits of message in 98 slots"),
+        (Recipe("x", net=NetConfig(code_slots=129)), "10 bits of code in 129 slots; .* and 128 at most"),
+        (Recipe("x", net=NetConfig(code_bits=0)), "0 bits of code"),
+        (Recipe("x", net=NetConfig(carriers="learned")), "only the domain spectrum"),
+        (Recipe("x", net=NetConfig(squeeze=7)), "a squeeze of 7 leaves 497 bins, and tiles need a multiple of 2"),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused(recipe: Recipe, told: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ideaw.train.recipe import Recipe
-from ideaw.train.step import CODECS, moment, slices
+from ideaw.train.step import moment, shares
 
 PLAIN = Recipe("plain", steps=1000, warm_up=100, learning_rate=1.0)
 
@@ -55,26 +55,26 @@ def test_step_can_do_with_one_training_stage(begin: float) -> None:
     assert np.isfinite(rates[3])
 
 
-def test_each_attack_has_its_share_of_the_batch_and_codecs_come_first() -> None:
+def test_each_attack_has_its_share_of_the_batch() -> None:
     recipe = replace(PLAIN, attacks={"noise": 0.25, "mp3": 0.125, "echo": 0.125, "opus": 0.25})
-    plan = slices(recipe, 16, 0.0)
-    assert plan == [("mp3", 0, 2), ("opus", 2, 6), ("noise", 6, 10), ("echo", 10, 12)]
-    assert [name in CODECS for name, _, _ in plan] == [True, True, False, False]
+    assert shares(recipe, 16, 0.0) == [("noise", 4), ("mp3", 2), ("echo", 2), ("opus", 4)]
+    assert shares(recipe, 16, 0.999) == [("noise", 4), ("mp3", 2), ("echo", 2), ("opus", 4)]
+    assert [shares(recipe, 2, chance) for chance in (0.0, 0.3)] == [[("echo", 1)], [("mp3", 1)]]
+    assert shares(replace(PLAIN, attacks={}), 16, 0.5) == []
 
 
 @pytest.mark.parametrize("number", [1, 2, 8, 100])
 def test_over_a_run_every_attack_gets_its_share_however_small_the_batch(number: int) -> None:
-    shares = {"mp3": 0.12, "noise": 0.07, "vorbis": 0.01, "stretch": 0.3, "echo": 0.5}
-    recipe = replace(PLAIN, attacks=shares)
-    seen = dict.fromkeys(shares, 0)
-    chances = (np.arange(1000) + 0.5) / 1000
-    for chance in chances:
-        end = 0
-        for name, start, stop in slices(recipe, number, chance):
-            assert start == end < stop <= number
-            seen[name] += stop - start
-            end = stop
+    asked = {"mp3": 0.12, "noise": 0.07, "vorbis": 0.01, "stretch": 0.3, "echo": 0.5}
+    recipe = replace(PLAIN, attacks=asked)
+    seen = dict.fromkeys(asked, 0)
+    for chance in (np.arange(1000) + 0.5) / 1000:
+        plan = shares(recipe, number, chance)
+        assert all(rows > 0 for _, rows in plan)
+        assert sum(rows for _, rows in plan) == number
+        for name, rows in plan:
+            seen[name] += rows
     # A grid of a thousand chances leaves each share uncertain by a thousandth or two of a segment.
     assert {name: count / 1000 for name, count in seen.items()} == pytest.approx(
-        {name: share * number for name, share in shares.items()}, abs=0.003
+        {name: share * number for name, share in asked.items()}, abs=0.003
     )

@@ -1,0 +1,60 @@
+"""Compiled blocks do what they do uncompiled: results and gradients, whole blocks without a break."""
+
+import copy
+import os
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from ideaw.audio.grid import SEGMENT
+from ideaw.nets.model import Ideaw
+from ideaw.train.loop import compile_blocks
+from ideaw.train.recipe import Recipe
+
+from .conftest import OURS
+
+with_a_compiler = pytest.mark.skipif(
+    "IDEAW_TEST_COMPILER" not in os.environ, reason="the C++ compiler takes a minute: set IDEAW_TEST_COMPILER"
+)
+
+
+def _read(model: Ideaw) -> Tensor:
+    """All slots of two segments of noise, marked and read; gradients are left in the parameters."""
+    generator, config = torch.Generator().manual_seed(1), model.config
+    audio = 0.1 * torch.randn(2, SEGMENT, generator=generator)
+    message, code = torch.ones(2, config.message_slots), -torch.ones(2, config.code_slots)
+    torch.manual_seed(2)  # for the random auxiliary signal
+    carriers = model.carriers()
+    marked = model.embed(audio, message, code, 20.0, carriers)
+    logits = torch.cat(model.extract(marked, carriers), 1)
+    logits.square().mean().backward()
+    return logits.detach()
+
+
+def _assert_alike(recipe: Recipe) -> None:
+    torch.manual_seed(1)
+    plain = Ideaw(recipe.net)
+    compiled = copy.deepcopy(plain)
+    compile_blocks(compiled)
+    expected, found = _read(plain), _read(compiled)
+    # Single precision, perhaps in another order.
+    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+    for (name, ours), theirs in zip(compiled.named_parameters(), plain.parameters(), strict=True):
+        assert ours.grad is not None, name
+        assert theirs.grad is not None, name
+        assert (ours.grad - theirs.grad).norm() <= 1e-4 * theirs.grad.norm(), name
+    assert plain.state_dict().keys() == compiled.state_dict().keys()
+
+
+def test_traced_blocks_are_whole_and_give_the_same(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.compiler.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager", fullgraph=True))
+    _assert_alike(recipe)
+
+
+@with_a_compiler
+def test_compiled_blocks_give_the_same() -> None:
+    torch.compiler.reset()
+    _assert_alike(OURS)
