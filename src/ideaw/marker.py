@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ideaw.audio import files
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.audio.rates import from_network, mix, network_length, to_network
-from ideaw.audio.samples import as_float, check, check_not_silent, restore
+from ideaw.audio.samples import SILENCE, as_float, check, check_not_silent, restore
 from ideaw.engine import locate, whole
 from ideaw.engine.network import Card, Network
 from ideaw.engine.segments import embed_segments, extract_segments
@@ -36,8 +36,8 @@ SURE = 1e-6
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
 
-LEFT = 0.35
-"""Share of a mark that must be left when it is rounded to the samples' width: at 0.3 it was lost, at 0.4 found."""
+LEFT = 0.25
+"""Share of a mark that must be left when it is rounded to the samples' width: at 0.17 it was lost, at 0.26 found."""
 
 Given = str | bytes | Iterable[int | bool]
 """A message as users give it: text, bytes, or a sequence of zeros and ones."""
@@ -45,13 +45,16 @@ Given = str | bytes | Iterable[int | bool]
 
 def model_names() -> list[str]:
     """The names of the packaged models."""
-    folder = resources.files("ideaw").joinpath("models")
-    return sorted(entry.name for entry in folder.iterdir() if entry.joinpath("card.json").is_file())
+    return sorted(entry.name for entry in _packaged().iterdir() if entry.joinpath("card.json").is_file())
 
 
 def model_folder(name: str) -> Traversable:
     """Where a packaged model lies."""
-    return resources.files("ideaw").joinpath("models", name)
+    return _packaged().joinpath(name)
+
+
+def _packaged() -> Traversable:
+    return resources.files("ideaw").joinpath("models")
 
 
 def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = None) -> "Marker":
@@ -61,7 +64,7 @@ def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = N
     """
     name = DEFAULT_MODEL if model is None else os.fspath(model)
     if name in (known := model_names()):
-        return Marker(Network(model_folder(name), threads))
+        return Marker(Network(model_folder(name), threads, _packaged()))
     if Path(name).is_dir():
         return Marker(Network(Path(name), threads))
     packaged = ", ".join(known) or "none"
@@ -69,10 +72,10 @@ def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = N
 
 
 class Marker:
-    """One model, ready to mark and to find; made by `load`. It may be shared between threads."""
+    """One model, ready to mark and to find with a key; made by `load`. It may be shared between threads."""
 
     def __init__(self, network: Network, key: bytes = PUBLIC) -> None:
-        self._network = network
+        self._network = network.with_key(key)
         self._code = locating_code(network.card.code_bits, key)
 
     @property
@@ -107,8 +110,7 @@ class Marker:
         """
         array = np.asarray(samples)
         floats = as_float(array)
-        step = 2.0 ** (1 - 8 * array.dtype.itemsize) if array.dtype.kind in "iu" else 0.0
-        return restore(self._marked(floats, rate, Message.of(message), snr, step, progress), array)
+        return restore(self._marked(floats, rate, Message.of(message), snr, _step(array), progress), array)
 
     def detect(self, samples: ArrayLike, rate: int, *, progress: Progress | None = None) -> Detection:
         """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel."""
@@ -120,7 +122,7 @@ class Marker:
         best: Detection | None = None
         for number, look in enumerate(looks):
             part = whole.part(progress, number / len(looks), (number + 1) / len(looks))
-            found = self._search(to_network(look[:, None], int(rate))[0], number + 1, part)
+            found = self._search(to_network(look[:, None], int(rate))[0], len(looks), part)
             if best is None or (found.found, -found.p_value) > (best.found, -best.p_value):
                 best = found
             if best.found:
@@ -163,8 +165,11 @@ class Marker:
         audio = _segments(array)
         message = _bits(message_bits, len(audio), self.message_bits, "message")
         code = _bits(code_bits, len(audio), self.code_bits, "code")
-        marked = embed_segments(self._network, audio, message, code, self._snr(snr))
-        return restore(marked, array)
+        wanted = self._snr(snr)
+        marked = embed_segments(self._network, audio, message, code, wanted)
+        pairs = zip(audio, marked - audio, strict=True)
+        fitted = [fit_to_grid(residual, host, wanted, SEGMENT, _step(array)) for host, residual in pairs]
+        return restore(audio + np.stack(fitted), array)
 
     def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """`(16000,)` or `(batch, 16000)` → logits of message and code, `(bits,)` or `(batch, bits)`; positive = 1."""
@@ -188,6 +193,8 @@ class Marker:
         frame = message.frame(self.message_bits)
         messages = np.tile(frame, (-(-network_length(len(floats), rate) // SEGMENT), 1))
         audio = to_network(floats, rate)
+        if np.square(audio, dtype=np.float64).mean() < 10 ** (SILENCE / 10):
+            raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
         narrow = whole.residual(self._network, audio, messages, self._code, wanted, progress)
         residual = from_network(narrow, rate, len(floats))
         marked = floats.copy()
@@ -201,7 +208,7 @@ class Marker:
         return marked
 
     def _search(self, audio: NDArray[np.float32], looks: int, progress: Progress | None) -> Detection:
-        """The answer for `(n,)` at 16 kHz; `looks` is how many searches have been made for it, this one included."""
+        """The answer for `(n,)` at 16 kHz; `looks` is how many such searches there may be, each with its chance."""
         slots, carriers = self._network.code.values(self._code), self._network.code.carriers
         stream = whole.code_stream(self._network, audio, whole.part(progress, 0.0, 0.3))
         place = locate.place(stream, carriers, slots)
@@ -215,13 +222,14 @@ class Marker:
         def read(weights: NDArray[np.floating]) -> NDArray[np.float32]:
             return self._network.message.code.decode(weights @ each)
 
-        logits = read(scores.clip(0))
+        weights = scores.clip(0)
+        logits = read(weights)
         message = Message.of_frame(logits > 0)
         marked = scores > locate.CLEAR
         segments = []
         for run in locate.runs(marked if marked.any() else np.ones_like(marked)):
-            inside = np.zeros(len(scores))
-            inside[run] = 1
+            inside = np.zeros_like(weights)
+            inside[run] = weights[run]
             start, end = locate.spans(len(audio), place.offset)[run][[0, -1], [0, 1]] / RATE
             alone = message is not None and Message.of_frame(read(inside) > 0) == message
             segments.append(Segment(float(start), float(end), float(scores[run].mean()), alone))
@@ -256,6 +264,11 @@ def detect_file(
 
 
 _shared = cache(load)
+
+
+def _step(array: NDArray) -> float:
+    """From one value of integer samples to the next, where 1 is full scale; 0 for floats."""
+    return 2.0 ** (1 - 8 * array.dtype.itemsize) if array.dtype.kind in "iu" else 0.0
 
 
 def _segments(array: NDArray) -> NDArray[np.float64]:

@@ -2,17 +2,28 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
-from ideaw.audio.grid import BINS, SEGMENT
-from ideaw.engine.network import Network
+import ideaw
+from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio.level import level
+from ideaw.audio.spectrum import stft
+from ideaw.engine.network import CARRIERS, Network, Slots
 from ideaw.errors import ModelError
 from ideaw.nets.model import Ideaw
 from ideaw.train.export import load_weights
+
+GRAPHS = ("mark", "locate", "read")
 
 
 @pytest.fixture(scope="module")
@@ -22,91 +33,306 @@ def model(folder: Path) -> Ideaw:
 
 @pytest.fixture
 def copy(folder: Path, tmp_path: Path) -> Path:
+    """The model in a folder of another name, to be spoilt."""
     return Path(shutil.copytree(folder, tmp_path / "model"))
 
 
-def _spectrum(seed: int, frames: int = 21) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    parts = rng.standard_normal((2, 2, frames, BINS)).astype(np.float32)
-    return parts[0] + 1j * parts[1]
+@pytest.fixture
+def sibling(folder: Path, tmp_path: Path) -> Path:
+    """A folder that holds a card alone; the network that it names lies beside it."""
+    card = json.loads((folder / "card.json").read_text())
+    shutil.copytree(folder, tmp_path / card["name"])
+    (tmp_path / "sibling").mkdir()
+    (tmp_path / "sibling" / "card.json").write_text(json.dumps(card | {"name": "sibling", "message_bits": 22}))
+    return tmp_path / "sibling"
 
 
-def test_squeezing_is_that_of_torch_and_can_be_undone(network: Network, model: Ideaw) -> None:
-    spectrum = _spectrum(0)
-    squeezed = network.squeeze(spectrum)
-    assert np.array_equal(squeezed, model.squeeze(torch.from_numpy(spectrum)).numpy())
-    used = network.card.squeeze * network.card.bands
-    back = network.unsqueeze(squeezed)
-    assert np.array_equal(back[..., :used], spectrum[..., :used])
-    assert not back[..., used:].any()
+@pytest.fixture(scope="module")
+def host(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[np.complex64]:
+    """The spectra of two seconds of real audio and a bit, (2, frames, BINS)."""
+    audio = np.stack([speech[40_000:60_000], strings[40_000:60_000]])
+    return stft(audio / level(audio))
 
 
-def test_each_graph_does_what_torch_does(network: Network, model: Ideaw) -> None:
-    host, message, code = (_spectrum(seed) for seed in (1, 2, 3))
+def _change(folder: Path, **entries: object) -> None:
+    """Other entries on a model's card."""
+    card = json.loads((folder / "card.json").read_text())
+    (folder / "card.json").write_text(json.dumps(card | entries))
+
+
+def _stream(network: Network, kind: str, frames: int, seed: int = 0) -> NDArray[np.float32]:
+    """A stream (2, frames, bins) of random bits, for up to two seconds."""
+    slots: Slots = getattr(network, kind)
+    bits = np.random.default_rng(seed).integers(0, 2, (2, len(slots.code.generator)))
+    return np.tile(slots.carriers.stream(slots.values(bits)), (1, 2, 1))[:, :frames]
+
+
+# Graphs
+
+
+def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: NDArray[np.complex64]) -> None:
+    message, code = (_stream(network, kind, host.shape[1]) for kind in ("message", "code"))
+    pairs = torch.view_as_real(torch.from_numpy(host))
     with torch.no_grad():
-        squeezed = [model.squeeze(torch.from_numpy(stream)) for stream in (host, message, code)]
-        residual = model.unsqueeze(model.mark(*squeezed)).numpy()
-        theirs, their_host = model.locate(squeezed[0])
-        their_message = model.unsqueeze(model.read(their_host)).numpy()
-    ours, our_host = network.locate(host)
+        residual = torch.view_as_complex(model.mark(pairs, *map(torch.from_numpy, (message, code))).contiguous())
+        their_code, *their_rest = model.locate(pairs)
+        their_message = model.read(*their_rest)
+    our_code, our_rest = network.locate(host)
     # Sums in another order: single precision over twelve nets.
-    for mine, other in (
+    for ours, theirs in (
         (network.mark(host, message, code), residual),
-        (ours, model.unsqueeze(theirs).numpy()),
-        (our_host, their_host.numpy()),
-        (network.read(our_host), their_message),
+        (our_code, their_code),
+        *zip(our_rest, their_rest, strict=True),
+        (network.read(our_rest), their_message),
     ):
-        assert np.abs(mine - other).max() < 1e-3 * np.abs(other).max()
+        assert ours.shape == theirs.shape
+        assert np.abs(ours - theirs.numpy()).max() < 1e-3 * theirs.abs().max()
 
 
-def test_each_input_of_the_marking_graph_counts(network: Network) -> None:
-    streams = [_spectrum(seed) for seed in (1, 2, 3)]
-    residual = network.mark(*streams)
+def test_each_input_of_the_marking_graph_counts(network: Network, host: NDArray[np.complex64]) -> None:
+    inputs = [host, *(_stream(network, kind, host.shape[1]) for kind in ("message", "code"))]
+    others = [host[::-1], *(_stream(network, kind, host.shape[1], seed=9) for kind in ("message", "code"))]
+    residual = network.mark(*inputs)
+    assert residual.shape == host.shape
+    assert residual.dtype == np.complex64
+    assert not residual[..., network.card.bins :].any()
     for changed in range(3):
-        others = [_spectrum(9) if place == changed else stream for place, stream in enumerate(streams)]
-        assert np.abs(network.mark(*others) - residual).max() > 1e-2 * np.abs(residual).max()
+        mixed = [others[place] if place == changed else inputs[place] for place in range(3)]
+        assert np.abs(network.mark(*mixed) - residual).max() > 1e-2 * np.abs(residual).max()
 
 
-def test_carriers_and_card_belong_together(network: Network) -> None:
-    assert network.message.write.shape == (network.card.message_bits, SEGMENT)
-    assert network.code.read.shape == (network.card.code_bits, SEGMENT)
-    assert network.message.write.dtype == network.code.offset.dtype == np.float32
+@pytest.mark.parametrize("frames", [2, 3, FRAMES, 80])
+def test_any_number_of_frames_and_spectra_is_taken(network: Network, host: NDArray[np.complex64], frames: int) -> None:
+    part = host[:, :frames]
+    code, rest = network.locate(part)
+    message = network.read(rest)
+    assert code.shape == message.shape == (2, frames, network.card.bins)
+    assert code.dtype == message.dtype == np.float32
+    alone, rest_alone = network.locate(part[1:])
+    assert np.abs(alone[0] - code[1]).max() < 1e-5
+    assert np.abs(network.read(rest_alone)[0] - message[1]).max() < 1e-4
 
 
-@pytest.mark.parametrize("name", ["card.json", "carriers.safetensors", "mark.onnx", "locate.onnx", "read.onnx"])
+# Slots and keys
+
+
+def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network) -> None:
+    for slots, bits, count in (
+        (network.message, network.card.message_bits, network.card.message_slots),
+        (network.code, network.card.code_bits, network.card.code_slots),
+    ):
+        assert slots.code.generator.shape == (bits, count)
+        assert slots.carriers.write.shape[0] == slots.carriers.read.shape[0] == count
+        values = slots.values(np.ones((3, bits), np.uint8))
+        assert values.shape == (3, count)
+        assert set(np.unique(values)) <= {-1, 1}
+
+
+def test_another_key_has_other_carriers_and_the_same_graphs(network: Network, host: NDArray[np.complex64]) -> None:
+    assert network.with_key(network.key) is network
+    other = network.with_key(b"another key")
+    again = Network(network._folder).with_key(b"another key")
+    for kind in ("message", "code"):
+        ours, theirs, same = (getattr(each, kind).carriers.read for each in (network, other, again))
+        assert not np.array_equal(ours, theirs)
+        assert np.array_equal(theirs, same)
+    assert np.array_equal(other.locate(host)[0], network.locate(host)[0])
+    assert other._session("locate") is network._session("locate")
+
+
+# Folders
+
+
+@pytest.mark.parametrize("name", ["card.json", *(f"{graph}.onnx" for graph in GRAPHS)])
 def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     (copy / name).unlink()
     with pytest.raises(ModelError, match=name):
         Network(copy)
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="nowhere"):
-        Network(tmp_path / "nowhere")
+def test_a_folder_that_is_none_is_named(tmp_path: Path, copy: Path) -> None:
+    for place in (tmp_path / "nowhere", copy / "card.json"):
+        with pytest.raises(ModelError, match=place.name):
+            Network(place)
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{}", '{"name": "46+10"}'])
+def test_a_card_may_name_the_network_beside_it(
+    sibling: Path, host: NDArray[np.complex64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network(sibling)
+    assert network.card.message_bits == 22
+    code = network.locate(host)[0]
+    (sibling.parent / "elsewhere").mkdir()
+    link = sibling.parent / "elsewhere" / "link"
+    link.symlink_to(sibling)
+    monkeypatch.chdir(sibling)
+    for place in (Path("."), Path("..") / "sibling", link):
+        assert np.array_equal(Network(place).locate(host)[0], code)
+
+
+def test_a_network_that_is_not_beside_is_named(sibling: Path) -> None:
+    name = json.loads((sibling / "card.json").read_text())["network"]
+    (sibling.parent / name / "read.onnx").unlink()
+    with pytest.raises(ModelError, match=r"read\.onnx"):
+        Network(sibling)
+    shutil.rmtree(sibling.parent / name)
+    with pytest.raises(ModelError, match="which is not beside it") as caught:
+        Network(sibling)
+    assert name in str(caught.value)
+
+
+def test_packaged_models_work_from_a_zip_file(tmp_path: Path, speech: NDArray[np.float32]) -> None:
+    package = Path(ideaw.__file__).parent
+    with zipfile.ZipFile(tmp_path / "ideaw.zip", "w") as archive:
+        for path in package.rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                archive.write(path, Path("ideaw") / path.relative_to(package))
+    np.save(tmp_path / "speech.npy", speech[:32_000])
+    script = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "ideaw.zip")!r})
+import ideaw, numpy
+assert ".zip" in ideaw.__file__
+speech = numpy.load({str(tmp_path / "speech.npy")!r})
+for name in ideaw.model_names():
+    marker = ideaw.load(name)
+    print(name, marker.detect(marker.embed(speech, 16_000, (1, 0, 1)), 16_000).message)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{name} (1, 0, 1)" for name in ideaw.model_names()]
+
+
+# Cards
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "3", "{}", '{"name": "46+10"}', "\xff"])
 def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
-    (copy / "card.json").write_text(text)
+    (copy / "card.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ModelError, match=r"card\.json") as caught:
+        Network(copy)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"message_bits": 0},
+        {"message_bits": 46.0},
+        {"message_bits": 99},
+        {"code_bits": 33},
+        {"code_slots": 129},
+        {"bins": 481},
+        {"bins": 2 * BINS + 2},
+        {"bins": "x"},
+        {"context": -1},
+        {"snr": "loud"},
+        {"snr": float("nan")},
+        {"snr": 101},
+        {"snr": True},
+        {"learned": 0},
+        {"name": 7},
+        {"network": None},
+        {"network": "../46+10"},
+        {"network": "a\\b"},
+    ],
+)
+def test_a_card_that_does_not_fit_is_refused(copy: Path, entries: dict[str, object]) -> None:
+    _change(copy, **entries)
     with pytest.raises(ModelError, match=r"card\.json"):
         Network(copy)
 
 
-@pytest.mark.parametrize(
-    ("entry", "value"), [("message_bits", 22), ("code_bits", 11), ("bands", 900), ("squeeze", "x")]
-)
-def test_a_card_that_does_not_fit_is_refused(copy: Path, entry: str, value: object) -> None:
-    card = json.loads((copy / "card.json").read_text())
-    (copy / "card.json").write_text(json.dumps({**card, entry: value}))
-    with pytest.raises(ModelError):
-        Network(copy)
+def test_what_the_engine_does_not_need_is_kept_as_facts(copy: Path) -> None:
+    _change(copy, remark="hello")
+    assert Network(copy).card.facts["remark"] == "hello"
 
 
-def test_damaged_files_are_refused(copy: Path) -> None:
-    (copy / "locate.onnx").write_bytes(b"no graph")
+# Damage
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("damage", [lambda graph: b"no graph", lambda graph: graph[: len(graph) // 2]])
+def test_a_damaged_graph_is_named_when_it_is_needed(
+    copy: Path, host: NDArray[np.complex64], name: str, damage: Callable[[bytes], bytes]
+) -> None:
+    rest = Network(copy).locate(host)[1]
+    (copy / f"{name}.onnx").write_bytes(damage((copy / f"{name}.onnx").read_bytes()))
     damaged = Network(copy)
-    with pytest.raises(ModelError, match=r"locate\.onnx"):
-        damaged.locate(_spectrum(0))
-    (copy / "carriers.safetensors").write_bytes((copy / "carriers.safetensors").read_bytes()[:1000])
-    with pytest.raises(ModelError, match=r"carriers\.safetensors"):
-        Network(copy)
+    streams = [_stream(damaged, kind, host.shape[1]) for kind in ("message", "code")]
+    work = {
+        "mark": lambda: damaged.mark(host, *streams),
+        "locate": lambda: damaged.locate(host),
+        "read": lambda: damaged.read(rest),
+    }
+    with pytest.raises(ModelError, match=rf"{name}\.onnx"):
+        work[name]()
+
+
+def test_graphs_of_another_model_are_refused(copy: Path, host: NDArray[np.complex64]) -> None:
+    rest = Network(copy).locate(host)[1]
+    _change(copy, bins=240)
+    other = Network(copy)
+    for work in (lambda: other.locate(host), lambda: other.read(rest)):
+        with pytest.raises(ModelError, match="does not fit the card"):
+            work()
+
+
+# Learned carriers
+
+
+@pytest.fixture
+def learned(copy: Path, network: Network) -> Path:
+    """The model as if it had learned just those carriers that are drawn from the public key."""
+    _change(copy, learned=True)
+    save_file(_maps(network), copy / CARRIERS)
+    return copy
+
+
+def _maps(network: Network) -> dict[str, NDArray[np.float16]]:
+    kinds = {"message": network.message.carriers, "code": network.code.carriers}
+    whole = {kind: carriers.stream(np.eye(len(carriers.write))).astype(np.float16) for kind, carriers in kinds.items()}
+    return {f"{kind}.{way}": maps for kind, maps in whole.items() for way in ("write", "read")}
+
+
+def test_learned_carriers_are_used_like_drawn_ones(learned: Path, network: Network) -> None:
+    found = Network(learned)
+    bits = np.random.default_rng(0).integers(0, 2, (3, network.card.message_bits))
+    stream = network.message.carriers.stream(network.message.values(bits))
+    assert np.array_equal(found.message.carriers.stream(found.message.values(bits)), stream)
+    logits = [each.carriers.logits(each.carriers.narrow(stream)) for each in (network.message, found.message)]
+    assert np.array_equal(*logits)
+    assert np.array_equal(found.with_key(b"any").message.carriers.read, found.message.carriers.read)
+
+
+def _damages() -> dict[str, Callable[[Path, Network], object]]:
+    def header(content: bytes) -> bytes:
+        return len(content).to_bytes(8, "little") + content
+
+    def with_maps(**changed: NDArray) -> Callable[[Path, Network], object]:
+        return lambda path, network: save_file(
+            _maps(network) | {k.replace("_", "."): v for k, v in changed.items()}, path
+        )
+
+    def without(path: Path, network: Network) -> None:
+        save_file({name: maps for name, maps in _maps(network).items() if name != "code.read"}, path)
+
+    return {
+        "missing": lambda path, _: path.unlink(),
+        "empty": lambda path, _: path.write_bytes(b""),
+        "truncated": lambda path, _: path.write_bytes(path.read_bytes()[:100_000]),
+        "header cut": lambda path, _: path.write_bytes(path.read_bytes()[:50]),
+        "text": lambda path, _: path.write_text("no carriers at all"),
+        "no header": lambda path, _: path.write_bytes(header(b"[1, 2]")),
+        "header without entries": lambda path, _: path.write_bytes(header(b'{"code.read": 3}')),
+        "single precision": with_maps(code_read=np.zeros((32, FRAMES, 480), np.float32)),
+        "another size": with_maps(message_write=np.zeros((97, FRAMES, 480), np.float16)),
+        "one left out": without,
+    }
+
+
+@pytest.mark.parametrize("damage", _damages())
+def test_damaged_learned_carriers_are_named(learned: Path, network: Network, damage: str) -> None:
+    _damages()[damage](learned / CARRIERS, network)
+    with pytest.raises(ModelError, match=CARRIERS) as caught:
+        Network(learned)
+    assert "\n" not in str(caught.value)

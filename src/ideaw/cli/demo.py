@@ -12,9 +12,10 @@ import ideaw
 from ideaw.audio import files
 from ideaw.audio.files import Encoding
 from ideaw.cli import console, options
+from ideaw.payload.message import Content, Message, layout
 from ideaw.quality.fidelity import lowest_snr, snr
 
-MESSAGE = "IDEA"
+TEXT = "IDEA"
 BITRATE = 64
 """kbit/s: the paper's strongest compression."""
 CUT = (1.234, 3.3)
@@ -42,15 +43,16 @@ def _show(folder: Path, model: str | None) -> bool:
     original = files.read(source)
     rate, seconds = original.rate, len(original.samples) / original.rate
     marker = ideaw.load(model)
+    message = _message(marker.message_bits)
     console.say(f"sample    {seconds:g} s of a string orchestra at {rate} Hz in stereo; model {marker.card.name}")
 
     began = time.perf_counter()
-    marker.embed_file(source, marked, MESSAGE)
+    marker.embed_file(source, marked, message)
     spent = time.perf_counter() - began
     samples = files.read(marked).samples
     overall, lowest = snr(original.samples, samples), lowest_snr(original.samples, samples, rate)
     console.say(
-        f'marked    with "{MESSAGE}" in {spent:.1f} s; '
+        f"marked    with {Message(message)} in {spent:.1f} s; "
         f"SNR {overall:.1f} dB, {lowest:.1f} dB in the second where it is lowest"
     )
 
@@ -66,10 +68,11 @@ def _show(folder: Path, model: str | None) -> bool:
     began = time.perf_counter()
     answer = marker.detect_file(piece)
     console.say(f"searched  {CUT[1]:g} s in {time.perf_counter() - began:.1f} s: {answer}")
-    found = answer.message == MESSAGE
-    console.say(
-        f'The message "{MESSAGE}" was found after MP3 and a cut.'
-        if found
-        else f'The message "{MESSAGE}" was NOT found after MP3 and a cut.'
-    )
+    found = answer.message == message
+    console.say(f"The message {Message(message)} was {'found' if found else 'NOT found'} after MP3 and a cut.")
     return found
+
+
+def _message(message_bits: int) -> Content:
+    """As much of the text as a model holds; some bits, where it holds no text."""
+    return TEXT[: layout(message_bits).bytes] or (1, 0, 1)

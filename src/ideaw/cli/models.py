@@ -31,7 +31,7 @@ def models(
     if as_json:
         console.say_json([_entries(card) for card in cards])
         return
-    heads = ("name", "bits", "SNR", "parameters", "GMAC per second", "bits right")
+    heads = ("name", "bits", "SNR", "network", "parameters", "GMAC per second", "bits right")
     console.say_table(heads, [_row(card) for card in cards])
 
 
@@ -43,6 +43,7 @@ def _row(card: ideaw.Card) -> tuple[str, ...]:
         card.name,
         f"{card.message_bits} message + {card.code_bits} code",
         f"{card.snr:g} dB",
+        card.network,
         f"{parameters / 1e6:.2f} M" if parameters else "–",
         ", ".join(f"{part} {cost / GIGA:.2f}" for part, cost in costs.items()) or "–",
         ", ".join(f"{attack} {share:.2f} %" for attack, share in right.items()) or "–",
@@ -71,4 +72,4 @@ def _lines(content: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
         elif isinstance(value, list):
             yield f"{opening}: {', '.join(map(str, value))}"
         else:
-            yield f"{opening}: {value:,}" if isinstance(value, int) else f"{opening}: {value}"
+            yield f"{opening}: {value:,}" if type(value) is int else f"{opening}: {value}"

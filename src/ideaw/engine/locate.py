@@ -2,7 +2,8 @@
 
 A mark repeats its code every second, so all seconds of a signal add up at the one hop where its seconds begin.
 The signs of the code's tiles follow from a key, so without a mark of that key the evidence is a sum of numbers
-with random signs, whatever the audio: its spread is known, and so is the chance of a peak.
+with random signs, whatever the audio: its spread is known, and so is the chance of a peak. (Learned carriers follow
+from no key; with them both are estimates.)
 """
 
 import math
@@ -35,7 +36,10 @@ class Place:
 def place(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32]) -> Place:
     """(hops, ranges) of the code's stream and the code that is looked for (slots,) → its most likely place."""
     ring = seconds(narrow, 0).sum(0)
-    scores = [_score(np.roll(ring, -offset, 0)[None], carriers, slots)[0] for offset in range(FRAMES)]
+    # What stays the same all the time is no code, and over minutes it would drown one that is only in some seconds.
+    ring = ring - ring.mean(0)
+    hops = np.arange(FRAMES)
+    scores = _score(ring[(hops[:, None] + hops) % FRAMES], carriers, slots)
     best = int(np.argmax(scores))
     return Place(best, float(scores[best]))
 
@@ -69,6 +73,6 @@ def runs(marked: NDArray[np.bool_]) -> list[slice]:
 
 def _score(cut: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32]) -> NDArray[np.float64]:
     """(seconds, FRAMES, ranges) → evidence (seconds,) in standard deviations; 0 where there is only silence."""
-    evidence = carriers.pieces(cut).astype(np.float64) * (slots @ carriers.read)
-    spread = np.sqrt(np.square(evidence).sum(-1))
-    return np.divide(evidence.sum(-1), spread, out=np.zeros(len(cut)), where=spread > 0)
+    pieces, looked_for = carriers.pieces(cut), slots @ carriers.read
+    spread = np.sqrt(np.square(pieces) @ np.square(looked_for), dtype=np.float64)
+    return np.divide(pieces @ looked_for, spread, out=np.zeros(len(cut)), where=spread > 0)

@@ -4,10 +4,10 @@ A session is made when it is first needed, since a detector that finds no code n
 and ONNX Runtime itself is imported only then.
 """
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
-from ideaw.payload.carriers import Carriers, drawn
+from ideaw.payload.carriers import TILE, Carriers, drawn
 from ideaw.payload.code import PUBLIC
 from ideaw.payload.correction import MOST_SLOTS, BlockCode, block_code
 
@@ -66,16 +66,36 @@ class Slots:
 
 
 class Network:
-    """One model, from its folder; `threads` is how many ONNX Runtime may use (None: all cores)."""
+    """One model, from its folder, with the carriers of the public key.
 
-    def __init__(self, folder: Path | Traversable, threads: int | None = None, key: bytes = PUBLIC) -> None:
-        self._threads, self._key = threads, key
+    `threads` is how many ONNX Runtime may use (None: all cores), `beside` where the folder lies that the card names
+    as its network (None: beside this one, which only a path can tell).
+    """
+
+    key: bytes
+    message: Slots
+    code: Slots
+
+    def __init__(
+        self, folder: Path | Traversable, threads: int | None = None, beside: Path | Traversable | None = None
+    ) -> None:
         if not folder.is_dir():
             raise ModelError(f"{folder} is not a model folder: it does not exist or is no directory")
         self.card = _card(folder)
-        self._folder = _graphs(folder, self.card)
-        self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
-        self.code = self._slots("code", self.card.code_bits, self.card.code_slots)
+        if beside is None and isinstance(folder, Path):
+            beside = folder.resolve().parent
+        self._folder = _graphs(folder, beside, self.card)
+        self._threads = threads
+        self._sessions: dict[str, InferenceSession] = {}
+        self._draw(PUBLIC)
+
+    def with_key(self, key: bytes) -> "Network":
+        """The same network with the carriers of another key (unless they are learned); both share the graphs."""
+        if key == self.key:
+            return self
+        other = copy.copy(self)
+        other._draw(key)
+        return other
 
     # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
 
@@ -83,39 +103,37 @@ class Network:
         self, host: NDArray[np.complex64], message: NDArray[np.float32], code: NDArray[np.float32]
     ) -> NDArray[np.complex64]:
         """Spectrum of the host and streams of message and code → the residual that marks the host."""
-        (residual,) = self._mark.run(None, {"host": _pairs(host), "message": message, "code": code})
+        (residual,) = self._session("mark").run(None, {"host": _pairs(host), "message": message, "code": code})
         return np.ascontiguousarray(residual).view(np.complex64)[..., 0]
 
     def locate(self, received: NDArray[np.complex64]) -> tuple[NDArray[np.float32], Rest]:
         """What was received → the code's stream, and what `read` goes on with."""
-        code, host, side = self._locate.run(None, {"received": _pairs(received)})
+        code, host, side = self._session("locate").run(None, {"received": _pairs(received)})
         return code, (host, side)
 
     def read(self, rest: Rest) -> NDArray[np.float32]:
         """What `locate` has left → the message's stream."""
-        (message,) = self._read.run(None, dict(zip(("host", "side"), rest, strict=True)))
+        (message,) = self._session("read").run(None, dict(zip(("host", "side"), rest, strict=True)))
         return message
+
+    def _draw(self, key: bytes) -> None:
+        self.key = key
+        self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
+        self.code = self._slots("code", self.card.code_bits, self.card.code_slots)
 
     def _slots(self, kind: str, bits: int, slots: int) -> Slots:
         if self.card.learned:
             carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
         else:
-            carriers = drawn(slots, self.card.bins, self._key, f"carriers of the {kind}".encode())
+            carriers = drawn(slots, self.card.bins, self.key, f"carriers of the {kind}".encode())
         return Slots(block_code(bits, slots), carriers)
 
-    @cached_property
-    def _mark(self) -> "InferenceSession":
-        return self._session("mark")
-
-    @cached_property
-    def _locate(self) -> "InferenceSession":
-        return self._session("locate")
-
-    @cached_property
-    def _read(self) -> "InferenceSession":
-        return self._session("read")
-
     def _session(self, name: str) -> "InferenceSession":
+        if name not in self._sessions:
+            self._sessions[name] = self._load(name)
+        return self._sessions[name]
+
+    def _load(self, name: str) -> "InferenceSession":
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -124,9 +142,13 @@ class Network:
         options.intra_op_num_threads = self._threads or 0
         try:
             graph = self._folder.joinpath(f"{name}.onnx").read_bytes()
-            return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as problem:  # ONNX Runtime has no base class of its own for a graph that it cannot load
             raise ModelError(f"{name}.onnx of {self._folder} is damaged or of another version") from problem
+        ends = (*session.get_inputs(), *session.get_outputs())
+        if {end.shape[-1] for end in ends if end.name in ("message", "code")} != {self.card.bins}:
+            raise ModelError(f"{name}.onnx of {self._folder} does not fit the card of {self.card.name}")
+        return session
 
 
 def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
@@ -143,8 +165,10 @@ def _card(folder: Path | Traversable) -> Card:
         fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
         fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
-        fits = fits and isinstance(card.snr, int | float) and isinstance(card.learned, bool)
-        fits = fits and isinstance(card.network, str) and not {"/", "\\"} & set(card.network)
+        fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
+        fits = fits and isinstance(card.learned, bool) and (card.learned or card.bins % TILE[1] == 0)
+        fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
+        fits = fits and not {"/", "\\"} & set(card.network)
     except OSError:
         raise ModelError(f"{folder} is not a model folder: card.json is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -154,15 +178,14 @@ def _card(folder: Path | Traversable) -> Card:
     return card
 
 
-def _graphs(folder: Path | Traversable, card: Card) -> Path | Traversable:
+def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card: Card) -> Path | Traversable:
     """Where the graphs lie: in the folder itself, or in the one beside it that the card names."""
-    place = folder
-    if card.network != card.name:
-        with_siblings = Path(str(folder)).parent
-        place = with_siblings / card.network
+    place = folder if card.network == card.name or beside is None else beside.joinpath(card.network)
+    if not place.is_dir():
+        raise ModelError(f"{folder} needs the network of the model folder {card.network}, which is not beside it")
     for name in ("mark", "locate", "read"):
         if not place.joinpath(f"{name}.onnx").is_file():
-            raise ModelError(f"{folder} is not a complete model folder: {name}.onnx is missing")
+            raise ModelError(f"{place} is not a complete model folder: {name}.onnx is missing")
     return place
 
 
@@ -172,7 +195,7 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
         write, read = (arrays[f"{kind}.{way}"] for way in ("write", "read"))
     except OSError:
         raise ModelError(f"{folder} is not a complete model folder: {CARRIERS} is missing") from None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise ModelError(f"{CARRIERS} of {folder} is damaged") from problem
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")

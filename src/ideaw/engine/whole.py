@@ -16,6 +16,7 @@ from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import fit
+from ideaw.payload.carriers import Carriers
 
 Progress: TypeAlias = Callable[[float], None]
 """Is told from time to time which share of the work is done, 0 to 1."""
@@ -58,8 +59,7 @@ def code_stream(
     network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
 ) -> NDArray[np.float32]:
     """(n,) audio → (hops, ranges) of the code's stream, whatever its place: stage 2 backwards over everything."""
-    carriers = network.code.carriers
-    return _stream(network, audio, lambda spectrum: carriers.narrow(network.locate(spectrum)[0][0]), progress, block)
+    return _stream(network, audio, network.code.carriers, lambda received: network.locate(received)[0], progress, block)
 
 
 def message_stream(
@@ -69,12 +69,11 @@ def message_stream(
 
     Stage 2 runs again before stage 1: a sixth of the work, where its output would fill gigabytes an hour.
     """
-    carriers = network.message.carriers
 
-    def read(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
-        return carriers.narrow(network.read(network.locate(spectrum)[1])[0])
+    def read(received: NDArray[np.complex64]) -> NDArray[np.float32]:
+        return network.read(network.locate(received)[1])
 
-    return _stream(network, audio, read, progress, block)
+    return _stream(network, audio, network.message.carriers, read, progress, block)
 
 
 def _raw_residual(
@@ -102,15 +101,18 @@ def _raw_residual(
 def _stream(
     network: Network,
     audio: NDArray[np.float32],
+    carriers: Carriers,
     function: Callable[[NDArray[np.complex64]], NDArray[np.float32]],
     progress: Progress | None,
     block: int,
 ) -> NDArray[np.float32]:
-    """What a function makes of every block's spectrum, (hops, ranges), one after another."""
-    pieces = _pieces(audio, network.card.context, block, progress)
-    return np.concatenate(
-        [function(piece.spectrum[None])[piece.begin - piece.first : piece.end - piece.first] for piece in pieces]
-    )
+    """What a function makes of every block's spectrum, (hops, ranges), one after another; nothing of silence."""
+    out = np.empty((-(-len(audio) // HOP), network.card.bins // carriers.tile[1]), np.float32)
+    for piece in _pieces(audio, network.card.context, block, progress):
+        inside = slice(piece.begin - piece.first, piece.end - piece.first)
+        found = carriers.narrow(function(piece.spectrum[None])[0, inside])
+        out[piece.begin : piece.end] = found * piece.spectrum[inside].any(-1, keepdims=True)
+    return out
 
 
 @dataclass(frozen=True)

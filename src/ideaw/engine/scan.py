@@ -1,0 +1,122 @@
+"""Where marks are: the code's evidence in the second after every hop, and the tracks that such seconds make.
+
+A mark repeats its code every second, so its seconds follow each other at FRAMES hops, or a little more or less in
+audio whose speed was changed. The signs of the code's tiles follow from a key: without a mark of that key the
+evidence is a sum of numbers with random signs, whatever the audio is. Its spread is known, and so is a bound on the
+chance of a peak (Hoeffding): no calibration is needed.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import FRAMES
+from ideaw.payload.carriers import Carriers
+
+DRIFT = 2
+"""Hops by which a second may be longer or shorter than the one before: 3 % of speed."""
+
+EMPTY = 2.0
+"""Standard deviations that a second must have to make a track stronger."""
+
+LEAST = 2.5
+"""Strength from which on a track is looked at."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """Marked seconds that follow each other."""
+
+    starts: NDArray[np.int64]
+    """The hops that they begin at."""
+    scores: NDArray[np.float64]
+    """The code's evidence in each, in its own standard deviations."""
+    score: float
+    """The evidence of all together."""
+    log_p: float
+    """Logarithm of at most the chance of this in audio without this mark."""
+
+
+def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32]) -> list[Track]:
+    """(hops, ranges) of the code's stream and the code (slots,) that is looked for → tracks, the surest first.
+
+    Seconds may begin before the first hop and end after the last: what is missing there is silence.
+    """
+    pattern = slots @ carriers.read
+    scores = _every_score(narrow, carriers, pattern)
+    gains, found = scores - EMPTY, []
+    while (path := _best_path(gains)) is not None:
+        starts = path - FRAMES + 1
+        pieces = np.sum([_pieces(narrow, start, carriers) for start in starts], 0)
+        score = _score(pieces, pattern)
+        tried = math.log(len(scores)) + (len(path) - 1) * math.log(2 * DRIFT + 1) * bool(np.ptp(np.diff(path)) if len(path) > 2 else 0)
+        found.append(Track(starts, scores[path], score, min(0.0, tried - max(score, 0.0) ** 2 / 2)))
+        for place in path:
+            gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
+    return sorted(found, key=lambda track: track.log_p)
+
+
+def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """(hops, ranges) of the message's stream → logits (seconds, slots) of the seconds that begin at these hops."""
+    return np.stack([_pieces(narrow, start, carriers) for start in starts]) @ carriers.read.T
+
+
+def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The evidence in the second that begins at every hop from −FRAMES + 1 on, in standard deviations."""
+    times = FRAMES // carriers.tile[0]
+    signs = pattern.reshape(times, -1)
+    padded = np.pad(narrow, ((FRAMES - 1, FRAMES + carriers.tile[0]), (0, 0)))
+    starts = FRAMES - 1 + len(narrow)
+    tiles = sum(padded[shift : len(padded) - carriers.tile[0] + shift] for shift in range(carriers.tile[0]))
+    sums, squares = tiles @ signs.T, np.square(tiles) @ np.square(signs).T
+    total, spread = np.zeros(starts), np.zeros(starts)
+    for time in range(times):
+        rows = slice(time * carriers.tile[0], time * carriers.tile[0] + starts)
+        total += sums[rows, time]
+        spread += squares[rows, time]
+    return np.divide(total, np.sqrt(spread), out=np.zeros(starts), where=spread > 0)
+
+
+def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """The places, FRAMES ± DRIFT apart, whose gains add up to the most; None where no such sum is worth a look."""
+    lead = FRAMES + DRIFT
+    total = np.concatenate([np.full(lead, -np.inf), gains])
+    before = np.zeros(len(gains), np.int64)
+    step = FRAMES - DRIFT
+    for first in range(0, len(gains), step):
+        here = np.arange(first, min(first + step, len(gains)))
+        options = np.stack([total[here + lead - FRAMES - drift] for drift in range(-DRIFT, DRIFT + 1)])
+        best = options.argmax(0)
+        value = options[best, np.arange(len(here))]
+        goes_on = value > 0
+        total[here + lead] += np.where(goes_on, value, 0.0)
+        before[here] = np.where(goes_on, FRAMES + best - DRIFT, 0)
+    place = int(total.argmax()) - lead
+    if not total[place + lead] >= LEAST:
+        return None
+    path = [place]
+    while before[path[-1]]:
+        path.append(path[-1] - int(before[path[-1]]))
+    return np.array(path[::-1])
+
+
+def _pieces(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
+    """The sums over the tiles of the second that begins at a hop."""
+    inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
+    before = max(-start, 0)
+    return carriers.pieces(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0))))
+
+
+def _score(pieces: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
+    evidence = pieces.astype(np.float64) * pattern
+    spread = math.sqrt(float(np.square(evidence).sum()))
+    return float(evidence.sum()) / spread if spread else 0.0
+
+
+def seconds_of(found: list[Track]) -> Iterator[tuple[int, float]]:
+    """Start and score of every second of some tracks."""
+    for track in found:
+        yield from zip(track.starts.tolist(), track.scores.tolist(), strict=True)

@@ -1,0 +1,136 @@
+"""Carriers: dealt fairly, by the key alone, and read where they were written."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import FRAMES
+from ideaw.payload.carriers import TILE, Carriers, deal, drawn
+from ideaw.payload.code import PUBLIC
+
+BINS = 480
+SIZES = (98, 32)
+"""Slots of the packaged models' messages and codes."""
+
+TILES = (FRAMES // TILE[0]) * (BINS // TILE[1])
+
+
+def _by_range(slots: int, owner: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """How many tiles each of (slots,) has in the ranges `first` to `last`."""
+    return np.bincount(owner[:, first:last].ravel(), minlength=slots)
+
+
+# Dealing
+
+
+@pytest.mark.parametrize(
+    ("slots", "label", "digest"),
+    [
+        (98, b"carriers of the message", "6c02e987392e1dfe"),
+        (32, b"carriers of the code", "43ac74619fe6aaf2"),
+    ],
+)
+def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str) -> None:
+    # Marks in the world are found by them.
+    owner, sign = deal(slots, BINS, PUBLIC, label)
+    content = owner.astype("<u2").tobytes() + sign.astype("<i1").tobytes()
+    assert hashlib.sha256(content).hexdigest()[:16] == digest
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    slots=st.integers(1, 128),
+    ranges=st.integers(1, 240),
+    key=st.binary(max_size=8),
+    ends=st.tuples(st.integers(0, 240), st.integers(0, 240)),
+)
+def test_every_slot_has_as_many_tiles_in_each_range_as_any_other(
+    slots: int, ranges: int, key: bytes, ends: tuple[int, int]
+) -> None:
+    owner, sign = deal(slots, ranges * TILE[1], key, b"label")
+    assert owner.shape == sign.shape == (FRAMES // TILE[0], ranges)
+    assert set(np.unique(sign)) <= {-1.0, 1.0}
+    assert np.ptp(_by_range(slots, owner, 0, ranges)) <= 1
+    # Slots take turns from the lowest range to the highest: what is uneven is the turns that a border cuts.
+    assert np.ptp(_by_range(slots, owner, min(ends), max(ends))) <= 2
+
+
+@pytest.mark.parametrize("slots", SIZES)
+def test_slots_are_spread_over_time_too(slots: int) -> None:
+    owner, sign = deal(slots, BINS, PUBLIC, b"label")
+    halves = [np.bincount(half.ravel(), minlength=slots) for half in np.split(owner, 2)]
+    expected = TILES / slots / 2
+    assert max(np.abs(half - expected).max() for half in halves) < 5 * np.sqrt(expected / 2)
+    assert abs(sign.mean()) < 4 / np.sqrt(TILES)
+
+
+@pytest.mark.parametrize("slots", SIZES)
+def test_keys_and_labels_have_carriers_of_their_own(slots: int) -> None:
+    one, same, other, else_for = (
+        drawn(slots, BINS, key, label).read for key, label in ((b"1", b"a"), (b"1", b"a"), (b"2", b"a"), (b"1", b"b"))
+    )
+    assert np.array_equal(one, same)
+    assert np.array_equal(one @ one.T, np.diag(np.abs(one).sum(1)))
+    for foreign in (other, else_for):
+        # Two slots share a tile by chance alone, and agree in its sign by chance again: this is six spreads.
+        crossed = (one @ foreign.T) / (TILES / slots)
+        assert np.abs(crossed).max() < 6 / np.sqrt(TILES)
+        assert abs((one.sum(0) @ foreign.sum(0)) / TILES) < 4 / np.sqrt(TILES)
+
+
+# Writing and reading
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def carriers(request: pytest.FixtureRequest) -> Carriers:
+    return drawn(request.param, BINS, b"some key", b"label")
+
+
+def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Carriers) -> None:
+    slots = np.random.default_rng(0).choice([-1, 1], (3, 2, len(carriers.write)))
+    stream = carriers.stream(slots)
+    assert stream.shape == (3, 2, FRAMES, BINS)
+    assert stream.dtype == np.float32
+    assert np.array_equal(np.abs(stream), np.ones_like(stream))
+    tiles = stream.reshape(3, 2, FRAMES // TILE[0], TILE[0], BINS // TILE[1], TILE[1])
+    assert np.ptp(tiles, axis=(3, 5)).max() == 0
+
+    narrow = carriers.narrow(stream)
+    assert narrow.shape == (3, 2, FRAMES, BINS // TILE[1])
+    area = TILE[0] * TILE[1]
+    assert np.array_equal(carriers.pieces(narrow), area * (slots @ carriers.write))
+    # Tiles are nobody's but one slot's, so no slot hears another.
+    assert np.array_equal(carriers.logits(narrow), area * slots * np.abs(carriers.write).sum(1))
+
+
+def test_logits_look_for_what_a_slot_writes(carriers: Carriers) -> None:
+    found = np.random.default_rng(1).standard_normal((2, FRAMES, BINS)).astype(np.float32)
+    own = carriers.stream(np.eye(len(carriers.read)))
+    expected = np.einsum("bfn,sfn->bs", found, own)
+    logits = carriers.logits(carriers.narrow(found))
+    assert logits.shape == (2, len(carriers.read))
+    assert np.abs(logits - expected).max() < 1e-3  # sums of hundreds of numbers, in another order
+
+
+def test_streams_can_be_narrowed_before_their_place_is_known(carriers: Carriers) -> None:
+    hops = np.random.default_rng(2).standard_normal((3 * FRAMES + 7, BINS)).astype(np.float32)
+    narrow = carriers.narrow(hops)
+    assert narrow.shape == (len(hops), BINS // TILE[1])
+    for start in (0, 1, FRAMES + 3):
+        second = slice(start, start + FRAMES)
+        assert np.array_equal(narrow[second], carriers.narrow(hops[second]))
+
+
+def test_learned_carriers_are_tiles_of_one() -> None:
+    rng = np.random.default_rng(3)
+    write, read = rng.standard_normal((2, 5, FRAMES * 12)).astype(np.float32)
+    learned = Carriers(write, read, (1, 1))
+    slots = rng.choice([-1, 1], (4, 5))
+    stream = learned.stream(slots)
+    assert np.allclose(stream, (slots @ write).reshape(4, FRAMES, 12), atol=1e-5)
+    assert np.array_equal(learned.narrow(stream), stream)
+    assert np.allclose(learned.logits(stream), stream.reshape(4, -1) @ read.T, atol=1e-3)
