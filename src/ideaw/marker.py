@@ -289,4 +289,3 @@ def _bits(given: ArrayLike, batch: int, count: int, what: str) -> NDArray[np.uin
     if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
         raise MessageError(f"the {what} bits are not all 0 or 1")
     return np.broadcast_to(bits.astype(np.uint8), (batch, count))
-
