@@ -22,7 +22,10 @@ EIGHT = 8
 
 
 def _steps(recipe: Recipe, folder: Path, number: int = 2) -> tuple[Ideaw, Discriminator, list[Outcome]]:
-    """Steps of the last moment of a run on fresh weights: rows that leave for the codecs are back in the next."""
+    """Steps of the last moment of a run on fresh weights: rows that leave for the codecs are back in the next.
+
+    Only the last one has gradients.
+    """
     torch.manual_seed(1)
     model, critic = Ideaw(recipe.net), Discriminator(4)
     pool, _ = load_pools(folder, MARGIN, torch.device("cpu"))
@@ -31,7 +34,8 @@ def _steps(recipe: Recipe, folder: Path, number: int = 2) -> tuple[Ideaw, Discri
     outcomes: list[Outcome] = []
     for step in range(number):
         trip = outcomes[-1].trip if outcomes else None
-        outcomes.append(take(model, critic, pool, recipe, EIGHT, now, Draw.at(1, step, "cpu"), trip))
+        with torch.set_grad_enabled(step == number - 1):
+            outcomes.append(take(model, critic, pool, recipe, EIGHT, now, Draw.at(1, step, "cpu"), trip))
     return model, critic, outcomes
 
 

@@ -88,7 +88,7 @@ def train(
         if critic and critic_optimiser and "critic" in parts:
             critic.load_state_dict(parts["critic"])
             checkpoint.restore_optimiser(critic_optimiser, critic, parts, "critic")
-    if recipe.compile:
+    if recipe.compile and device.type == "cuda":
         compile_blocks(model)
 
     def save() -> None:
