@@ -341,6 +341,16 @@ def test_a_marker_may_be_shared_between_threads(speech: NDArray[np.float32]) -> 
     assert found == list("abcd")
 
 
+def test_nothing_is_left_behind_on_the_machine(tmp_path: Path) -> None:
+    script = "import ideaw, numpy; ideaw.load().detect(numpy.ones(16_000), 16_000)"
+    places = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    # ONNX Runtime keeps still by itself where it sees one of these.
+    quiet = ("ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "GITHUB_ACTIONS")
+    environment = {name: value for name, value in os.environ.items() if name not in quiet} | places
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_importing_is_light() -> None:
     script = "import ideaw, sys; print(*(set(sys.modules) & {'torch', 'scipy', 'yaml', 'onnxruntime', 'av'}))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -19,6 +19,14 @@ def test_the_message_is_found_after_mp3_and_a_cut(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "says"), [("22+10", '"I"'), ("10+10", "bits 101")])
+def test_every_packaged_model_has_something_to_show(name: str, says: str) -> None:
+    ran = run("demo", "--model", name)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == f"The message {says} was found after MP3 and a cut."
+    assert f"model {name}" in ran.out
+
+
 def test_the_files_can_be_kept(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     ran = run_process("demo", "--keep", folder)

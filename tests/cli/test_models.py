@@ -15,7 +15,7 @@ def test_the_packaged_models_are_listed() -> None:
         card = ideaw.load(name).card
         (row,) = (row for row in rows if row.split()[0] == name)
         assert f"{card.message_bits} message + {card.code_bits} code" in row
-        assert f"{card.snr:g} dB" in row
+        assert f"{card.snr:g} dB   {card.network} " in row
         assert f"{sum(card.facts['parameters'].values()) / 1e6:.2f} M" in row
         assert f"{card.facts['multiply_adds_per_second']['embed'] / 1e9:.2f}" in row
     assert [card["name"] for card in json.loads(run("models", "--json").out)] == ideaw.model_names()
@@ -26,6 +26,7 @@ def test_a_card_is_printed_whole() -> None:
     assert json.loads(run("models", "46+10", "--json").out) == json.loads(file)
     lines = run("models", "46+10").out.splitlines()
     assert "message bits: 46" in lines
+    assert "learned: False" in lines
     assert len(lines) >= len(json.loads(file))
 
 

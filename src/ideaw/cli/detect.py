@@ -13,7 +13,7 @@ from ideaw.cli.embed import kind
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Content
-from ideaw.results import Detection
+from ideaw.results import Detection, Segment
 
 FOUND, NOT_FOUND, ERROR = 0, 1, 2
 """Exit codes; the highest of all files counts."""
@@ -77,7 +77,14 @@ def _answer(found: Detection) -> dict[str, Any]:
         "message": _written(found.message),
         "kind": kind(found.message),
         "p_value": found.p_value,
-        "segments": [dataclasses.asdict(segment) for segment in found.segments],
+        "segments": [_entries(segment) for segment in found.segments],
+    }
+
+
+def _entries(segment: Segment) -> dict[str, Any]:
+    return {
+        name: _written(value) if isinstance(value, bytes | tuple) else value
+        for name, value in dataclasses.asdict(segment).items()
     }
 
 
