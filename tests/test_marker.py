@@ -83,14 +83,14 @@ def test_shape_and_type_stay_and_every_second_keeps_its_snr(
     out = marker.embed(samples, rate, "a", snr=25)
     assert out.shape == samples.shape
     assert out.dtype == samples.dtype
-    # Half-precision samples are rounded after their level was settled.
-    assert _snrs(samples, out, rate).min() >= 25 - (0.1 if dtype == "float16" else 1e-3)
+    # Half-precision samples are rounded after their level was settled, to 1 part in 2000.
+    assert _snrs(samples, out, rate).min() >= 25 - (0.1 if dtype == "float16" else 0)
 
 
 def test_the_asked_strength_is_nearly_used(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     for snr in (20.0, 30.0):
         snrs = _snrs(music, marker.embed(music, 44_100, "a", snr=snr), 44_100)
-        assert snrs.min() >= snr - 1e-3
+        assert snrs.min() >= snr
         assert np.median(snrs) < snr + 3
 
 
@@ -129,7 +129,7 @@ def test_every_packaged_model_works_all_the_way(
         marker = ideaw.load(name)
         assert (marker.message_bits, marker.code_bits) == tuple(map(int, name.split("+")))
         stereo = marker.embed(music, 44_100, message)
-        assert _snrs(music, stereo, 44_100).min() >= marker.card.snr - 1e-3
+        assert _snrs(music, stereo, 44_100).min() >= marker.card.snr
         mono = stereo.mean(1)
         assert marker.detect(mono, 44_100).message == message
         assert marker.detect(-mono[55_555 : 55_555 + 3 * 44_100], 44_100).message == message
@@ -190,8 +190,8 @@ def test_inverted_polarity_changes_nothing(marker: ideaw.Marker, marked: NDArray
 def test_a_single_second_is_enough(marker: ideaw.Marker, marked: NDArray[np.float32], start: int) -> None:
     found = marker.detect(marked[start : start + 16_000], 16_000)
     assert found.message == "hey"
-    assert found.segments[0].start == 0
-    assert found.segments[-1].end == 1
+    assert 0 <= found.segments[0].start < 0.25
+    assert 0.75 < found.segments[-1].end <= 1
 
 
 def test_a_single_second_can_be_marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:

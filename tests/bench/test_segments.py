@@ -4,22 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile as sf
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT
 from ideaw.bench import segments
 from ideaw.errors import FileError
-
-
-@pytest.fixture
-def data(tmp_path: Path, speech: NDArray[np.float32], music: NDArray[np.float32]) -> Path:
-    folder = tmp_path / "audio"
-    (folder / "talk").mkdir(parents=True)
-    sf.write(folder / "talk" / "reading.flac", speech, 16_000)
-    sf.write(folder / "music-strings.wav", music, 44_100)
-    sf.write(folder / "music-quiet.wav", music * 1e-3, 44_100, subtype="FLOAT")
-    return folder
 
 
 def test_segments_are_whole_loud_seconds_with_their_kind(data: Path, speech: NDArray[np.float32]) -> None:
@@ -39,9 +28,24 @@ def test_the_table_holds_every_attack_and_the_promised_snr(data: Path) -> None:
     assert table.lowest_snr >= table.snr
     by_label = {row.label: row for row in table.rows}
     # 336 bits: what the README claims of hundreds of segments, less a handful of bits.
-    assert min(by_label[label].accuracy for label in ("clean", "GN", "CP", "RD", "RS", "AM")) > 98
-    assert by_label["TS"].accuracy > 75
+    assert min(row.accuracy for row in table.rows) > 97
     assert by_label["TS"].paper == 98.66
+    assert set(by_label["TS"].by_kind) == {"music", "talk"}
+    assert table.others == []
+
+
+def test_other_attacks_come_after_those_of_the_paper(data: Path) -> None:
+    shares: list[float] = []
+    table = segments.run(data, "10+10", limit=2, progress=shares.append, others=True)
+    assert (table.model, table.snr) == ("10+10", 43)
+    assert len(table.rows) == len(segments.PAPER)
+    assert [row.label for row in table.others] == [trial.label for trial in segments.OTHERS]
+    by_label = {row.label: row for row in table.others}
+    assert by_label["polarity"].accuracy == 100
+    assert by_label["polarity"].paper is None
+    assert table.rows[0].paper == 99.64
+    assert shares == sorted(shares)
+    assert 0 < shares[0] <= shares[-1] <= 1
 
 
 def test_a_stronger_mark_is_read_better(data: Path) -> None:

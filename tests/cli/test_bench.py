@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from ideaw.attacks.catalogue import ATTACKS, PAPER
+from ideaw.bench.segments import OTHERS
 from tests.cli.conftest import run
 
 
@@ -25,6 +26,32 @@ def test_segments_are_measured_and_written(tmp_path: Path, spoken: Path) -> None
     assert "2 segments" in lines[-1]
 
 
+def test_other_attacks_are_measured_where_asked_for(spoken: Path) -> None:
+    ran = run("bench", "segments", "--data", spoken.parent, "--limit", "1", "--model", "10+10", "--others")
+    assert (ran.code, ran.err) == (0, "")
+    assert all(trial.label in ran.out for trial in OTHERS)
+    assert "model 10+10, 1 segments" in ran.out
+
+
+def test_levels_are_measured_written_and_drawn(tmp_path: Path, spoken: Path) -> None:
+    written, drawn = tmp_path / "a.json", tmp_path / "a.png"
+    ran = run("bench", "levels", "--data", spoken.parent, "--limit", "1", "--json", written, "--plot", drawn)
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads(written.read_text())
+    assert all(f"{level:g} dBFS" in ran.out for level in told["levels"])
+    assert len(told["accuracy"]) == 1 + len(PAPER)
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+
+
+def test_quality_is_measured_and_written(tmp_path: Path, spoken: Path) -> None:
+    ran = run("bench", "quality", "--data", spoken.parent, "--snr", "30", "--json", tmp_path / "a.json")
+    assert (ran.code, ran.err) == (0, "")
+    (values,) = json.loads((tmp_path / "a.json").read_text())["by_kind"].values()
+    assert values["lowest SNR"] >= 30
+    assert all(name in ran.out for name in ("SNR", "PESQ", "STOI", "ViSQOL"))
+    assert "30 dB SNR" in ran.out
+
+
 def test_what_cannot_be_measured_is_one_line(tmp_path: Path, spoken: Path) -> None:
     for arguments, says in (
         (("--data", tmp_path / "none"), "not a folder"),
@@ -32,7 +59,8 @@ def test_what_cannot_be_measured_is_one_line(tmp_path: Path, spoken: Path) -> No
         (("--data", spoken.parent, "--json", tmp_path / "none" / "a.json"), "does not exist"),
         (("--data", spoken.parent, "--model", "7+7"), 'no model "7+7"'),
     ):
-        ran = run("bench", "segments", *arguments)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-        assert says in ran.err
+        for preset in ("segments", "levels", "quality"):
+            ran = run("bench", preset, *arguments)
+            assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+            assert says in ran.err
     assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,9 @@ ROUNDS = 10
 SPARE = 0.998
 """How much lower than needed a second try is, since fewer steps round down than the gain promises."""
 
+ROUNDING = 1e-4
+"""dB that marks are fainter than asked where floats are rounded, so that single precision breaks no promise."""
+
 
 def fit(
     residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int, most: float = np.inf
@@ -32,9 +35,9 @@ def fit_to_grid(
 
     Rounding to integer PCM makes a residual of about one step stronger; quiet seconds are held to their SNR too.
     """
-    fitted = fit(residual, audio, snr, second, most=1)
     if not step:
-        return fitted
+        return fit(residual, audio, snr + ROUNDING, second, most=1)
+    fitted = fit(residual, audio, snr, second, most=1)
     gains = np.ones(-(-len(audio) // second))
     for attempt in range(ROUNDS + 1):
         rounded = np.rint(fitted * _curve(gains, second, len(audio)) / step) * step
