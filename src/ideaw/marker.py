@@ -4,8 +4,10 @@ Marking goes: samples → 16 kHz, channel by channel → the network's residual 
 samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message.
 """
 
+import math
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,17 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import HOP, RATE, SEGMENT
 from ideaw.audio.rates import from_network, mix, network_length, to_network
 from ideaw.audio.samples import SILENCE, as_float, check, check_not_silent, restore
-from ideaw.engine import locate, whole
+from ideaw.engine import scan, whole
 from ideaw.engine.network import Card, Network
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.engine.whole import Progress
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
 from ideaw.payload.code import PUBLIC, locating_code
-from ideaw.payload.message import Message
+from ideaw.payload.message import Content, Message
 from ideaw.results import Detection, Segment
 
 DEFAULT_MODEL = "46+10"
@@ -211,36 +213,53 @@ class Marker:
         """The answer for `(n,)` at 16 kHz; `looks` is how many such searches there may be, each with its chance."""
         slots, carriers = self._network.code.values(self._code), self._network.code.carriers
         stream = whole.code_stream(self._network, audio, whole.part(progress, 0.0, 0.3))
-        place = locate.place(stream, carriers, slots)
-        p_value = min(1.0, looks * place.p_value)
+        tracks = scan.tracks(stream, carriers, slots)
+        chances = [min(1.0, looks * math.exp(track.log_p)) for track in tracks]
+        p_value = min(chances, default=1.0)
         if p_value >= SURE:
             return Detection(False, None, p_value, [], ())
-        scores = locate.each_score(stream, carriers, slots, place.offset)
         message_stream = whole.message_stream(self._network, audio, whole.part(progress, 0.3, 1.0))
-        each = self._network.message.carriers.logits(locate.seconds(message_stream, place.offset))
+        readings = []
+        for track in (track for track, chance in zip(tracks, chances, strict=True) if chance < SURE):
+            reading = self._read(message_stream, [track])
+            known = [(stream, carriers, slots)]
+            if reading.message:
+                sent = self._network.message.values(reading.message.frame(self.message_bits))
+                known.append((message_stream, self._network.message.carriers, sent))
+            first, last = scan.span(known, track)
+            readings.append((reading, track, min(first * HOP, len(audio)), min(last * HOP, len(audio))))
+        best = next((reading for reading, *_ in readings if reading.message), None)
+        best = best or self._read(message_stream, [track for _, track, *_ in readings])
+        segments = [
+            Segment(start / RATE, end / RATE, float(track.scores.mean()), reading.message is not None, reading.content)
+            for reading, track, start, end in sorted(readings, key=lambda entry: entry[2])
+        ]
+        return Detection(best.message is not None, best.content, p_value, segments, tuple(map(float, best.logits)))
 
-        def read(weights: NDArray[np.floating]) -> NDArray[np.float32]:
-            return self._network.message.code.decode(weights @ each)
-
-        weights = scores.clip(0)
-        logits = read(weights)
-        message = Message.of_frame(logits > 0)
-        marked = scores > locate.CLEAR
-        segments = []
-        for run in locate.runs(marked if marked.any() else np.ones_like(marked)):
-            inside = np.zeros_like(weights)
-            inside[run] = weights[run]
-            start, end = locate.spans(len(audio), place.offset)[run][[0, -1], [0, 1]] / RATE
-            alone = message is not None and Message.of_frame(read(inside) > 0) == message
-            segments.append(Segment(float(start), float(end), float(scores[run].mean()), alone))
-        content = None if message is None else message.content
-        return Detection(message is not None, content, p_value, segments, tuple(map(float, logits)))
+    def _read(self, message_stream: NDArray[np.float32], tracks: list[scan.Track]) -> "_Reading":
+        """The message in the seconds of some tracks together, each weighted by its evidence."""
+        starts, weights = (np.concatenate([getattr(t, name) for t in tracks]) for name in ("starts", "scores"))
+        each = scan.slot_logits(message_stream, self._network.message.carriers, starts)
+        logits = self._network.message.code.decode(weights.clip(0) @ each)
+        return _Reading(logits, Message.of_frame(logits > 0))
 
     def _snr(self, snr: float | None) -> float:
         wanted = self.card.snr if snr is None else snr
         if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
             raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
         return float(wanted)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Soft bits, and the message in them if they pass its check."""
+
+    logits: NDArray[np.float32]
+    message: Message | None
+
+    @property
+    def content(self) -> Content | None:
+        return None if self.message is None else self.message.content
 
 
 def embed_file(

@@ -15,6 +15,8 @@ class Segment:
     """The code's evidence, in standard deviations of one second's noise; the mean over its seconds."""
     message_ok: bool
     """Whether the message can be read from this stretch alone."""
+    message: Content | None = None
+    """The message of this stretch; in spliced audio they may differ."""
 
     def __str__(self) -> str:
         read = "message read" if self.message_ok else "message not readable here alone"

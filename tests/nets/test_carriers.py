@@ -24,7 +24,7 @@ def _learned(slots: int) -> LearnedCarriers:
 
 @pytest.mark.parametrize("slots", [1, 32, 98, 128])
 def test_drawn_carriers_are_those_of_numpy(slots: int) -> None:
-    ours = drawn(slots, BINS, "message", "cpu")
+    ours = drawn(slots, BINS, "training", "message", "cpu")
     theirs = numpy_carriers.drawn(slots, BINS, b"training", b"message")
     sent = _slots(3, slots)
     stream = ours.stream(sent, None)
@@ -38,7 +38,7 @@ def test_drawn_carriers_are_those_of_numpy(slots: int) -> None:
 
 @pytest.mark.parametrize("slots", [32, 98])
 def test_all_drawn_slots_together_fill_a_second_and_none_hears_another(slots: int) -> None:
-    carriers = drawn(slots, BINS, "code", "cpu")
+    carriers = drawn(slots, BINS, "training", "code", "cpu")
     sent = _slots(4, slots)
     stream = carriers.stream(sent, None)
     assert torch.equal(stream.abs(), torch.ones_like(stream))
@@ -58,7 +58,7 @@ def test_message_and_code_have_carriers_of_their_own() -> None:
 
 
 def test_drawn_carriers_are_no_users() -> None:
-    ours = drawn(98, BINS, "message", "cpu").write.sum(0).flatten()
+    ours = drawn(98, BINS, "training", "message", "cpu").write.sum(0).flatten()
     users = numpy_carriers.drawn(98, BINS, b"ideaw public key 1", b"carriers of the message")
     theirs = torch.from_numpy(users.stream(np.ones((1, 98)))).flatten()
     assert abs(float(ours @ theirs)) < 0.05 * len(ours)
@@ -96,7 +96,7 @@ def test_turning_begins_each_ring_at_its_own_frame() -> None:
     assert turn(ring, None) is ring
 
 
-@pytest.mark.parametrize("carriers", [drawn(32, BINS, "code", "cpu"), _learned(10)], ids=["drawn", "learned"])
+@pytest.mark.parametrize("carriers", [drawn(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["drawn", "learned"])
 @torch.no_grad()
 def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedCarriers) -> None:
     found = carriers if isinstance(carriers, Carriers) else carriers()

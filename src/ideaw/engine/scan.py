@@ -7,7 +7,6 @@ chance of a peak (Hoeffding): no calibration is needed.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +23,15 @@ EMPTY = 2.0
 
 LEAST = 2.5
 """Strength from which on a track is looked at."""
+
+WEAK = 0.35
+"""Share of a track's median score that the seconds at its ends must have."""
+
+UNSURE = 4
+"""Hops from an end of the audio within which a border is taken for that end."""
+
+ROUNDS = 3
+"""How often the borders of a marked stretch are adjusted."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +54,42 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     Seconds may begin before the first hop and end after the last: what is missing there is silence.
     """
     pattern = slots @ carriers.read
-    scores = _every_score(narrow, carriers, pattern)
+    # What stays the same all the time is no code, and would only widen the spread.
+    moving = narrow - narrow.mean(0)
+    scores = _every_score(moving, carriers, pattern)
     gains, found = scores - EMPTY, []
     while (path := _best_path(gains)) is not None:
-        starts = path - FRAMES + 1
-        pieces = np.sum([_pieces(narrow, start, carriers) for start in starts], 0)
-        score = _score(pieces, pattern)
-        tried = math.log(len(scores)) + (len(path) - 1) * math.log(2 * DRIFT + 1) * bool(np.ptp(np.diff(path)) if len(path) > 2 else 0)
-        found.append(Track(starts, scores[path], score, min(0.0, tried - max(score, 0.0) ** 2 / 2)))
         for place in path:
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
+        path = _without_weak_ends(path, scores)
+        starts = path - FRAMES + 1
+        score = _score(np.sum([_pieces(moving, start, carriers) for start in starts], 0), pattern)
+        found.append(Track(starts, scores[path], score, _log_p(score, path, len(scores))))
     return sorted(found, key=lambda track: track.log_p)
+
+
+def span(
+    streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track
+) -> tuple[int, int]:
+    """First and last hop of the marked audio around a track, found hop by hop.
+
+    `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry.
+    """
+    hops = len(streams[0][0])
+    first, last = int(track.starts[0]), int(track.starts[-1])
+    places = np.arange(max(first - FRAMES, 0), min(last + 2 * FRAMES, hops))
+    parts = [_hop_evidence(*stream, track, places) for stream in streams]
+    evidence, energy = (np.sum(kind, 0) for kind in zip(*parts, strict=True))
+    inside = (places >= first) & (places < last + FRAMES)
+    begin, end = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
+    for _ in range(ROUNDS):
+        # A hop of a mark says something in proportion to its energy; half of that is between marked and not.
+        expected = energy * (evidence[begin:end].sum() / max(float(energy[begin:end].sum()), 1e-12))
+        sums = np.concatenate([[0.0], np.cumsum(evidence - expected / 2)])
+        middle = (begin + end) // 2
+        begin, end = int(sums[: middle + 1].argmin()), middle + 1 + int(sums[middle + 1 :].argmax())
+    start, stop = int(places[begin]), int(places[end - 1]) + 1
+    return 0 if start <= UNSURE else start, hops if stop >= hops - UNSURE else stop
 
 
 def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -116,7 +149,26 @@ def _score(pieces: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
     return float(evidence.sum()) / spread if spread else 0.0
 
 
-def seconds_of(found: list[Track]) -> Iterator[tuple[int, float]]:
-    """Start and score of every second of some tracks."""
-    for track in found:
-        yield from zip(track.starts.tolist(), track.scores.tolist(), strict=True)
+def _hop_evidence(
+    narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32], track: Track, places: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
+    signs = (slots @ carriers.read).reshape(FRAMES // carriers.tile[0], -1)
+    second = np.searchsorted(track.starts, places, "right").clip(1) - 1
+    row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
+    rows = (narrow[places] - narrow.mean(0)).astype(np.float64)
+    return (rows * signs[row]).sum(1), np.square(rows).sum(1)
+
+
+def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """A path without the seconds at its ends that are hardly marked, measured by the others."""
+    least = WEAK * float(np.median(scores[path]))
+    strong = np.flatnonzero(scores[path] >= least)
+    return path[strong[0] : strong[-1] + 1]
+
+
+def _log_p(score: float, path: NDArray[np.int64], starts: int) -> float:
+    """Hoeffding's bound for one sum of random signs, times the number of places and of ways that were tried."""
+    bends = len(path) - 1 if len(path) > 2 and np.ptp(np.diff(path)) else 0
+    tried = math.log(starts) + bends * math.log(2 * DRIFT + 1)
+    return min(0.0, tried - max(score, 0.0) ** 2 / 2)

@@ -9,12 +9,18 @@ from ideaw.audio.grid import EDGE, SEGMENT
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
+from ideaw.engine.strength import ROUNDING
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
 
-SPARE = 1e-4
-"""dB that segments are marked more quietly than asked, so that rounding to single precision costs no promise."""
+NEARBY = 4
+"""Hops to either side within which a segment's mark may begin: 62 ms."""
+
+SHIFTS = (0, *(sign * hops for hops in range(1, NEARBY + 1) for sign in (-1, 1)))
+
+HERE = 1.15
+"""How much clearer the slots must be elsewhere than where they are expected."""
 
 
 def embed_segments(
@@ -33,12 +39,15 @@ def embed_segments(
         code_stream = network.code.carriers.stream(network.code.values(code[some]))
         spectrum = network.mark(stft(host / loudness), message_stream, code_stream)
         residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
-    allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-(snr + SPARE) / 20)
+    allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-(snr + ROUNDING) / 20)
     return audio + residual * (allowed / np.linalg.norm(residual, axis=-1, keepdims=True).clip(1e-9))
 
 
 def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1."""
+    """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1.
+
+    A segment may begin up to NEARBY hops off its mark: it is read where its slots speak most clearly.
+    """
     read = [_extract_slots(network, audio[some].astype(np.float32)) for some in _batches(len(audio))]
     message, code = (np.concatenate(kind) for kind in zip(*read, strict=True))
     return network.message.code.decode(message), network.code.code.decode(code)
@@ -47,8 +56,22 @@ def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDA
 def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     code, rest = network.locate(stft(received / level(received)))
     streams = ((network.message.carriers, network.read(rest)), (network.code.carriers, code))
-    message_slots, code_slots = (carriers.logits(carriers.narrow(stream)) for carriers, stream in streams)
+    narrow = [(carriers, carriers.narrow(stream)) for carriers, stream in streams]
+    options = [[carriers.logits(_moved(stream, hops)) for carriers, stream in narrow] for hops in SHIFTS]
+    clarity = np.stack([sum(np.abs(logits).sum(-1) for logits in option) for option in options])
+    clarity[SHIFTS.index(0)] *= HERE
+    best = clarity.argmax(0)
+    message_slots, code_slots = (
+        np.stack([option[kind] for option in options])[best, np.arange(len(received))] for kind in range(len(narrow))
+    )
     return message_slots, code_slots
+
+
+def _moved(stream: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
+    """(batch, FRAMES, ranges) from `hops` on, with nothing where there is nothing."""
+    frames = stream.shape[1]
+    padded = np.pad(stream, ((0, 0), (NEARBY, NEARBY), (0, 0)))
+    return padded[:, NEARBY + hops : NEARBY + hops + frames]
 
 
 def _batches(count: int) -> Iterator[slice]:

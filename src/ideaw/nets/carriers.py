@@ -33,9 +33,9 @@ class Carriers:
 
 
 @cache
-def drawn(slots: int, bins: int, kind: str, device: str) -> Carriers:
+def drawn(slots: int, bins: int, owner: str, kind: str, device: str) -> Carriers:
     """Carriers (slots, FRAMES, bins) that no user has, so that the network learns none of theirs by heart."""
-    found = carriers.drawn(slots, bins, b"training", kind.encode())
+    found = carriers.drawn(slots, bins, owner.encode(), kind.encode())
     maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
     return Carriers(maps, maps)
 

@@ -71,13 +71,13 @@ class Ideaw(nn.Module):
             self.message_carriers = LearnedCarriers(config, config.message_slots, start)
             self.code_carriers = LearnedCarriers(config, config.code_slots, start)
 
-    def carriers(self) -> tuple[Carriers, Carriers]:
-        """Carriers of message and code: learned ones, or some drawing of tiles, always the same."""
+    def carriers(self, owner: str = "training") -> tuple[Carriers, Carriers]:
+        """Carriers of message and code: learned ones, or the tiles of an owner."""
         if self.config.carriers == "learned":
             return self.message_carriers(), self.code_carriers()
         width, device = self.config.parts * self.config.bins, str(self.sharpness.device)
-        message = drawn(self.config.message_slots, width, "message", device)
-        return message, drawn(self.config.code_slots, width, "code", device)
+        message = drawn(self.config.message_slots, width, owner, "message", device)
+        return message, drawn(self.config.code_slots, width, owner, "code", device)
 
     # On spectra (batch, frames, BINS, 2) and watermark streams (batch, frames, width): what is exported.
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ideaw.audio.rates import mix
-from ideaw.engine.locate import CLEAR
+from ideaw.engine.scan import EMPTY
 from ideaw.results import Detection
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -92,7 +92,7 @@ def detection(samples: NDArray, rate: int, found: Detection, name: str, suffix: 
             color=colour,
             edgecolor="white",
         )
-    scores.axhline(CLEAR, color="black", lw=0.8, ls="--", label="a second counts as marked")
+    scores.axhline(EMPTY, color="black", lw=0.8, ls="--", label="a second makes a track stronger")
     scores.legend(loc="upper right")
     if found.segments:
         waves.legend(loc="upper right")

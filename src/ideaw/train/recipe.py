@@ -24,6 +24,10 @@ class Losses:
     """The message read after stage 1 alone, before the code is on top of it."""
     perceptual: float = 0.0
     """The paper's perceptual loss: how far the marked audio is from the host."""
+    audible: float = 0.0
+    """What is heard of the mark, in the manner of PESQ, beyond what is `bearable`."""
+    bearable: float = 0.005
+    """Disturbance that costs nothing: 0.005 is a PESQ of about 4.4."""
     identify: float = 0.0
     """How well the discriminator, which then is trained along, tells marked audio from host audio."""
 

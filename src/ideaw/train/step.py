@@ -22,6 +22,7 @@ from ideaw.payload.carriers import TILE
 from ideaw.payload.correction import MOST_SLOTS
 from ideaw.train import losses
 from ideaw.train.data import Pool
+from ideaw.train.loudness import disturbance
 from ideaw.train.recipe import Recipe
 
 CODECS = {"mp3": mp3_clips, "vorbis": vorbis_clips, "opus": opus_clips}
@@ -170,12 +171,16 @@ def take(
         loss = loss + weights.first_stage * losses.integrity(logits, batch.message, weights.kind)
     if weights.perceptual:
         loss = loss + weights.perceptual * losses.perceptual(marked, host)
+    heard = disturbance(marked, host)
+    if weights.audible:
+        loss = loss + weights.audible * F.relu(heard - weights.bearable).mean()
     if weights.identify and critic is not None:
         loss = loss + weights.identify * losses.identify(critic(marked))
     report = {
         "loss": loss.detach(),
         "message": _right(read_message, batch.message),
         "code": _right(read_code, batch.code),
+        "heard": heard.detach().mean(),
         "snr": 10 * torch.log10(host.square().sum(1) / (marked - host).detach().square().sum(1)).mean(),
     }
     return Outcome(loss, host, marked, report, trip)
@@ -296,7 +301,7 @@ def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tenso
     number, config = len(inner), second.config
     message, code = (_bits(number, slots, draw) for slots in (config.message_slots, config.code_slots))
     phase = torch.randint(FRAMES, (number,), generator=draw.device, device=inner.device)
-    return second.embed(inner, message, code, now.snr, second.carriers(), phase) - inner
+    return second.embed(inner, message, code, now.snr, second.carriers("second owner"), phase) - inner
 
 
 def _overmark(second: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
