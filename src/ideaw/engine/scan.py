@@ -168,7 +168,9 @@ def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> 
 
 
 def _log_p(score: float, path: NDArray[np.int64], starts: int) -> float:
-    """Hoeffding's bound for one sum of random signs, times the number of places and of ways that were tried."""
-    bends = len(path) - 1 if len(path) > 2 and np.ptp(np.diff(path)) else 0
-    tried = math.log(starts) + bends * math.log(2 * DRIFT + 1)
+    """Hoeffding's bound for one sum of random signs, times the number of paths that were tried: every place, every
+    number of seconds, and the same distance all along or another one each time."""
+    steps = np.diff(path)
+    bends = 0 if not len(steps) else len(steps) if np.ptp(steps) else 1
+    tried = math.log(starts) + math.log(1 + starts / FRAMES) + bends * math.log(2 * DRIFT + 1)
     return min(0.0, tried - max(score, 0.0) ** 2 / 2)

@@ -1,0 +1,154 @@
+"""Scanning: where marks are and how sure that is. Without a mark of its key the evidence is noise of a known spread."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import FRAMES, HOP, SEGMENT
+from ideaw.engine import scan, whole
+from ideaw.engine.network import Network
+from ideaw.payload.carriers import Carriers, drawn
+from ideaw.payload.code import locating_code
+
+SLOTS, BINS = 32, 480
+KEYS = 300
+"""Random keys for the statistics; always the same ones, so that a test passes always or never."""
+
+Code = tuple[Carriers, NDArray[np.float32]]
+"""What is looked for: the carriers of a key, and the values of its slots."""
+
+
+def _code(key: bytes) -> Code:
+    rng = np.random.default_rng(list(key))
+    return drawn(SLOTS, BINS, key, b"code"), rng.choice([-1, 1], SLOTS).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def code() -> Code:
+    return _code(b"some key")
+
+
+@pytest.fixture(scope="module")
+def codes() -> list[Code]:
+    return [_code(f"key {number}".encode()) for number in range(KEYS)]
+
+
+def _marked(code: Code, seconds: int, offset: int) -> NDArray[np.float32]:
+    """A stream (hops, ranges) that holds the code in every second from hop `offset` on, and before it."""
+    carriers, slots = code
+    return np.roll(np.tile(carriers.narrow(carriers.stream(slots)), (seconds, 1)), offset, 0)
+
+
+def _noise(hops: int, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((hops, BINS // 2)).astype(np.float32)
+
+
+# Where
+
+
+@pytest.fixture(scope="module")
+def marked(network: Network, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Speech with a mark whose seconds begin with it."""
+    messages = np.random.default_rng(0).integers(0, 2, (6, network.card.message_bits))
+    bits = locating_code(network.card.code_bits)
+    return speech + whole.residual(network, speech[None], messages, bits, network.card.snr)[0]
+
+
+@pytest.mark.parametrize("start", [0, 1, 124, 125, 126, 250, 4_444, 9_999, 12_345, 15_875, 15_999, 23_456])
+def test_a_mark_is_found_in_a_cut_at_any_sample(network: Network, marked: NDArray[np.float32], start: int) -> None:
+    slots = network.code.values(locating_code(network.card.code_bits))
+    stream = whole.code_stream(network, marked[start : start + 2 * SEGMENT])
+    best = scan.tracks(stream, network.code.carriers, slots)[0]
+    expected = (-start % SEGMENT) / HOP
+    assert abs((best.starts[0] - expected + FRAMES / 2) % FRAMES - FRAMES / 2) <= 1
+    assert best.log_p < np.log(1e-12)
+
+
+@pytest.mark.parametrize("step", [FRAMES - 2, FRAMES - 1, FRAMES, FRAMES + 1, FRAMES + 2])
+def test_seconds_that_are_too_short_or_too_long_are_followed(code: Code, step: int) -> None:
+    stream, one = _noise(10 * FRAMES), _marked(code, 1, 0)
+    places = 30 + step * np.arange(7)
+    for place in places:
+        stream[place : place + FRAMES] += 0.2 * one
+    (track,) = scan.tracks(stream, *code)
+    assert np.array_equal(track.starts, places)
+    assert track.log_p < np.log(1e-9)
+
+
+def test_two_marks_that_do_not_follow_each_other_are_two_tracks(code: Code) -> None:
+    stream = _noise(12 * FRAMES)
+    stream[20 : 20 + 3 * FRAMES] += 0.2 * _marked(code, 3, 0)
+    stream[6 * FRAMES + 5 : 10 * FRAMES + 5] += 0.2 * _marked(code, 4, 0)
+    long, short = scan.tracks(stream, *code)
+    assert np.array_equal(long.starts, 6 * FRAMES + 5 + FRAMES * np.arange(4))
+    assert np.array_equal(short.starts, 20 + FRAMES * np.arange(3))
+    for track, border in ((short, (20, 20 + 3 * FRAMES)), (long, (6 * FRAMES + 5, 10 * FRAMES + 5))):
+        assert scan.span([(stream, *code)], track) == pytest.approx(border, abs=3)
+
+
+def test_the_border_of_a_mark_is_found_inside_a_second(code: Code) -> None:
+    stream = _noise(9 * FRAMES)
+    stream[100:333] += 0.3 * _marked(code, 9, 7)[100:333]
+    track = scan.tracks(stream, *code)[0]
+    assert scan.span([(stream, *code)], track) == pytest.approx((100, 333), abs=3)
+
+
+def test_a_border_near_the_end_of_the_audio_is_the_end(code: Code) -> None:
+    stream = _noise(3 * FRAMES) + 0.3 * _marked(code, 3, 0)
+    assert scan.span([(stream, *code)], scan.tracks(stream, *code)[0]) == (0, 3 * FRAMES)
+
+
+def test_what_is_always_the_same_hides_no_mark(code: Code) -> None:
+    stream = 0.1 * _noise(200 * FRAMES) + 3 * _noise(1)
+    stream[FRAMES + 9 : 5 * FRAMES + 9] += _marked(code, 4, 0)
+    track = scan.tracks(stream, *code)[0]
+    assert np.array_equal(track.starts, FRAMES * np.arange(1, 5) + 9)
+    assert track.log_p < np.log(1e-12)
+
+
+def test_slots_are_read_where_the_track_says(code: Code) -> None:
+    carriers, slots = code
+    stream = _marked(code, 3, 11)
+    logits = scan.slot_logits(stream, carriers, np.array([11, 11 + FRAMES]))
+    assert np.array_equal(np.sign(logits), np.tile(slots, (2, 1)))
+
+
+# How sure
+
+
+@pytest.fixture(scope="module")
+def streams(network: Network, speech: NDArray[np.float32], strings: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """Of unmarked speech and music, cut at no round place."""
+    return [whole.code_stream(network, audio[123:-4567]) for audio in (speech, strings)]
+
+
+def _sparse(seed: int) -> NDArray[np.float32]:
+    """Evidence with very heavy tails: most of it in a few numbers."""
+    rng = np.random.default_rng(seed)
+    return (rng.standard_cauchy((3 * FRAMES, BINS // 2)) ** 3).astype(np.float32)
+
+
+def _p_value(stream: NDArray[np.float32], code: Code) -> float:
+    return float(np.exp(min((track.log_p for track in scan.tracks(stream, *code)), default=0.0)))
+
+
+def test_p_values_are_no_smaller_than_the_chance_of_them(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
+    for stream in (*streams, _sparse(1), np.tile(_noise(1), (2 * FRAMES, 1))):
+        values = np.array([_p_value(stream, code) for code in codes])
+        for bound in (0.5, 0.2, 0.1, 0.05, 0.01):
+            assert (values <= bound).mean() <= bound
+        assert values.min() > 1e-4
+
+
+def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
+    for stream in streams:
+        moving = stream - stream.mean(0)
+        every = np.array([scan._every_score(moving, carriers, slots @ carriers.read) for carriers, slots in codes])
+        full = every[:, FRAMES : len(stream) : 16]  # seconds that lie wholly in the audio
+        assert np.abs(full.mean(0)).max() < 4.5 / np.sqrt(KEYS)
+        assert np.abs(full.var(0) - 1).max() < 4.5 * np.sqrt(2 / KEYS)
+
+
+def test_silence_is_no_evidence(code: Code) -> None:
+    with np.errstate(all="raise"):
+        assert scan.tracks(np.zeros((2 * FRAMES, BINS // 2), np.float32), *code) == []
