@@ -96,7 +96,9 @@ def test_turning_begins_each_ring_at_its_own_frame() -> None:
     assert turn(ring, None) is ring
 
 
-@pytest.mark.parametrize("carriers", [drawn(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["drawn", "learned"])
+@pytest.mark.parametrize(
+    "carriers", [drawn(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["drawn", "learned"]
+)
 @torch.no_grad()
 def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedCarriers) -> None:
     found = carriers if isinstance(carriers, Carriers) else carriers()

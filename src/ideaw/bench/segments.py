@@ -104,7 +104,8 @@ def run(
     marker = load(model)
     audio, kinds = segments_under(data, limit)
     bits = np.random.default_rng(seed).integers(0, 2, (len(audio), marker.message_bits + marker.code_bits))
-    marked = marker.embed_segment(audio, *np.split(bits, [marker.message_bits], 1), snr)
+    message, code = np.split(bits, [marker.message_bits], 1)
+    marked = marker.embed_segment(audio, message, code, snr)
     trials = PAPER + (OTHERS if others else ())
     printed = dict(zip((trial.label for trial in PAPER), PAPER_ROWS.get(marker.card.name, ()), strict=False))
     rows = []

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Measure a model, as the tables of the README do.", no_args_is_help=True)
 
 Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")
-]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly chosen.")]
 
 
@@ -71,7 +69,8 @@ def levels(
     _check(json_file)
     if plot is not None:
         with extra("bench", "drawing"):
-            from ideaw.quality.plots import FORMATS, levels as draw
+            from ideaw.quality.plots import FORMATS
+            from ideaw.quality.plots import levels as draw
         outputs.check(plot, FORMATS)
     with console.progress("measuring levels") as progress:
         table = run(data, model, snr, limit, progress)

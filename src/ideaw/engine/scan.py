@@ -68,9 +68,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     return sorted(found, key=lambda track: track.log_p)
 
 
-def span(
-    streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track
-) -> tuple[int, int]:
+def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track) -> tuple[int, int]:
     """First and last hop of the marked audio around a track, found hop by hop.
 
     `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry.
