@@ -106,6 +106,15 @@ def test_what_is_always_the_same_hides_no_mark(code: Code) -> None:
     assert track.log_p < np.log(1e-12)
 
 
+def test_silence_around_a_mark_is_no_part_of_it(codes: list[Code]) -> None:
+    for number, code in enumerate(codes):
+        stream = np.zeros((20 * FRAMES, BINS // 2), np.float32)
+        stream[9 : 9 + 5 * FRAMES] = _noise(5 * FRAMES, number) + 3 * _noise(1, KEYS + number)
+        stream[9 + FRAMES : 9 + 5 * FRAMES] += 0.2 * _marked(code, 4, 0)
+        track = scan.tracks(stream, *code)[0]
+        assert np.array_equal(track.starts, FRAMES * np.arange(1, 5) + 9)
+
+
 def test_slots_are_read_where_the_track_says(code: Code) -> None:
     carriers, slots = code
     stream = _marked(code, 3, 11)

@@ -54,8 +54,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     Seconds may begin before the first hop and end after the last: what is missing there is silence.
     """
     pattern = slots @ carriers.read
-    # What stays the same all the time is no code, and would only widen the spread.
-    moving = narrow - narrow.mean(0)
+    moving = _moving(narrow, narrow)
     scores = _every_score(moving, carriers, pattern)
     gains, found = scores - EMPTY, []
     while (path := _best_path(gains)) is not None:
@@ -134,6 +133,12 @@ def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
     return np.array(path[::-1])
 
 
+def _moving(rows: NDArray[np.float32], narrow: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Some hops of a stream without what stays the same all through it: that is no code. Silence stays silence."""
+    still = narrow.sum(0) / max(1, int(narrow.any(-1).sum()))
+    return (rows - still) * rows.any(-1, keepdims=True)
+
+
 def _pieces(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
     """The sums over the tiles of the second that begins at a hop."""
     inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
@@ -154,7 +159,7 @@ def _hop_evidence(
     signs = (slots @ carriers.read).reshape(FRAMES // carriers.tile[0], -1)
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
     row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
-    rows = (narrow[places] - narrow.mean(0)).astype(np.float64)
+    rows = _moving(narrow[places], narrow).astype(np.float64)
     return (rows * signs[row]).sum(1), np.square(rows).sum(1)
 
 
