@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import signal
 
 import ideaw
-from ideaw.attacks import arrays, catalogue, codecs
-from ideaw.audio import filters
+from ideaw.attacks import arrays, catalogue, codecs, filters
 from ideaw.audio.grid import RATE
 
 from .measure import delay, snr

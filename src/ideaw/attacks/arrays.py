@@ -11,8 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import soxr
 
-from ideaw.attacks import codecs, responses
-from ideaw.audio import filters
+from ideaw.attacks import codecs, filters, responses
 from ideaw.errors import IdeawError
 
 VOCODER_BLOCK = 512

@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ideaw.attacks import responses
+from ideaw.attacks import filters, responses
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
-from ideaw.audio import filters
 from ideaw.audio.grid import RATE
 
 Strength = float | tuple[float, float]

@@ -153,7 +153,7 @@ def evenly(number: int, limit: int | None) -> NDArray[np.int64]:
 
 
 def attacked(trial: Trial, marked: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
-    """(segments, SEGMENT) under one attack, each with random draws of its own; cut, or filled with zeros, at the end."""
+    """(segments, SEGMENT) under one attack, each with draws of its own; cut, or filled with zeros, at the end."""
     if trial.attack == CLEAN:
         return marked
     rows = enumerate(marked)

@@ -143,6 +143,7 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         "bins": config.parts * config.bins,
         "context": config.context,
         "learned": config.carriers == "learned",
+        "shaping": config.shaping,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,

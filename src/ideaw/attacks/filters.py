@@ -60,8 +60,3 @@ def respond(x: np.ndarray, rate: int, response: Callable[[np.ndarray], np.ndarra
         piece = np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * gains, length)
         y[start : start + length] += np.roll(piece, tail)
     return y[tail : tail + len(x)]
-
-
-def lowpass(x: np.ndarray, rate: int, cutoff: float, order: int) -> np.ndarray:
-    """(n,) through a Butterworth low-pass, run forwards."""
-    return respond(x, rate, lambda frequency: pass_response(frequency, rate, cutoff, order))
