@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideaw.errors import MessageError
-from ideaw.payload.message import KIND_BITS, LONG, Message, layout
+from ideaw.payload.keys import PUBLIC, Key
+from ideaw.payload.message import KIND_BITS, LONG, Content, Message, layout
 
 SIZES = st.sampled_from([10, 22, 46])
 """Message bits of the models that are shipped."""
@@ -69,10 +70,54 @@ def test_constant_frames_are_no_message(size: int) -> None:
     assert Message.of_frame(np.ones(size, np.uint8)) is None
 
 
-def test_a_kind_that_is_kept_for_later_is_not_taken_for_a_message() -> None:
+def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
     frames = (Message((0, 1) * 16).frame(46), Message("abcd").frame(46))
     for frame in frames:
         assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG
+
+
+@pytest.mark.parametrize(
+    ("content", "frame"),
+    [
+        ("abcd", "0000110000101100010011000110110010010001101000"),
+        ("hey", "0000110100001100101011110011111111111111010100"),
+        (b"\x00\xff", "0100000000011111111111111111111111101010101011"),
+        ((0, 1, 1, 0), "1010110100000000000000000000000000011101100100"),
+        ((0, 1) * 16, "1100101010101010101010101010101010111011111110"),
+        ("a", "0000110000111001001100"),
+        ((1, 0, 1), "1011011000000010001111"),
+        ((1, 0, 1, 1), "1101011001"),
+        ((0, 1), "1010110011"),
+    ],
+)
+def test_public_frames_never_change(content: Content, frame: str) -> None:
+    # Marks in the world are read by them.
+    assert "".join(map(str, Message(content).frame(len(frame)))) == frame
+    assert Message.of_frame(np.array([int(digit) for digit in frame])) == Message(content)
+
+
+@given(fitting(), st.binary(min_size=16, max_size=64))
+def test_under_a_key_only_the_check_differs(given: tuple[Message, int], secret: bytes) -> None:
+    message, size = given
+    key = Key(secret)
+    frame = message.frame(size, key)
+    assert Message.of_frame(frame, key) == message
+    says = size - layout(size).check
+    assert np.array_equal(frame[:says], message.frame(size, PUBLIC)[:says])
+
+
+def test_another_key_finds_no_message() -> None:
+    frames = [Message(bytes([number])).frame(46, Key.fresh()) for number in range(256)]
+    for reader in (PUBLIC, Key.fresh()):
+        assert sum(Message.of_frame(frame, reader) is not None for frame in frames) < 5  # 256 / 2^11 ≈ 0.1
+
+
+@given(fitting())
+def test_what_has_a_frame_fits(given: tuple[Message, int]) -> None:
+    message, size = given
+    assert message.fits(size)
+    assert not Message(bytes(5)).fits(46)
+    assert not Message((0,) * (layout(size).payload + 1)).fits(size)
 
 
 def test_users_give_text_bytes_or_bits() -> None:

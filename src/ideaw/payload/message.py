@@ -2,6 +2,7 @@
 
 One frame fills all message bits of a model and is repeated in every second. Padding is chosen so that
 lengths come back without a length field: 0xFF is no byte of UTF-8, and bits end with a 1 that is not theirs.
+What does not fit into one frame is spread over seconds, by `plan.py`.
 """
 
 from collections.abc import Iterable
@@ -12,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.errors import MessageError
+from ideaw.payload import checks
+from ideaw.payload.checks import POLYNOMIALS, binary
+from ideaw.payload.keys import PUBLIC
 
 Content: TypeAlias = str | bytes | tuple[int, ...]
 """What a message says; bits are zeros and ones."""
 
 KIND_BITS = 3
 TEXT, BITS, ALL_BITS, LONG = 0, 5, 6, 7
-"""Kinds of frames; 1 to 4 are that many bytes, and LONG is kept for messages spread over seconds."""
+"""Kinds of frames; 1 to 4 are that many bytes, and LONG is a part of a message that is spread over seconds."""
 
 MOST_BYTES = 4
-
-_CHECKS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
-"""Bits of a CRC → its polynomial; every one has two terms at least, so no flipped bit goes unseen."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class Layout:
 
 def layout(message_bits: int) -> Layout:
     """The division of `message_bits` bits; `MessageError` if they are too few for any message."""
-    check = min(max(_CHECKS), (message_bits - KIND_BITS) // 2)
-    if check < min(_CHECKS):
-        least = KIND_BITS + 2 * min(_CHECKS)
+    check = min(max(POLYNOMIALS), (message_bits - KIND_BITS) // 2)
+    if check < min(POLYNOMIALS):
+        least = KIND_BITS + 2 * min(POLYNOMIALS)
         raise MessageError(
             f"a model of {message_bits} message bits is too small for messages; at least {least} are needed"
         )
@@ -81,26 +82,38 @@ class Message:
             raise MessageError(f'"{digits}" is not written in zeros and ones')
         return cls(tuple(int(digit) for digit in digits))
 
-    def frame(self, message_bits: int) -> NDArray[np.uint8]:
+    @property
+    def data(self) -> bytes:
+        """Text as UTF-8, bytes as they are, bits as bytes that zeros fill up; `MessageError` for what is no text."""
+        if isinstance(self.content, tuple):
+            return np.packbits(np.array(self.content, np.uint8)).tobytes()
+        return _utf8(self.content) if isinstance(self.content, str) else self.content
+
+    def fits(self, message_bits: int) -> bool:
+        """Whether the message fits into one frame."""
+        room = layout(message_bits)
+        return len(self.content) <= room.payload if isinstance(self.content, tuple) else len(self.data) <= room.bytes
+
+    def frame(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """`(message_bits,)` zeros and ones; `MessageError` if the message does not fit."""
         room = layout(message_bits)
         kind, payload = self._filled(room)
-        opening = np.concatenate([_binary(kind, KIND_BITS), payload])
-        return np.concatenate([opening, _check(opening, room.check)])
+        opening = np.concatenate([binary(kind, KIND_BITS), payload])
+        return np.concatenate([opening, checks.of_frame(opening, room.check, key)])
 
     @classmethod
-    def of_frame(cls, frame: NDArray[np.integer | np.bool_]) -> "Message | None":
+    def of_frame(cls, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
         """The message in `(message_bits,)` zeros and ones; None if the check says that some are wrong."""
         bits = np.asarray(frame).astype(np.uint8)
         room = layout(len(bits))
         opening, check = bits[: -room.check], bits[-room.check :]
-        if not np.array_equal(_check(opening, room.check), check):
+        if not np.array_equal(checks.of_frame(opening, room.check, key), check):
             return None
         payload = opening[KIND_BITS:]
         content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), payload, room)
         message = None if content is None else cls(content)
         # A frame that says the same in another way was not written by us.
-        return message if message is not None and np.array_equal(message.frame(len(bits)), bits) else None
+        return message if message is not None and np.array_equal(message.frame(len(bits), key), bits) else None
 
     def _filled(self, room: Layout) -> tuple[int, NDArray[np.uint8]]:
         """The frame's kind and its payload bits."""
@@ -111,8 +124,8 @@ class Message:
             if missing < 0:
                 raise MessageError(f"{len(self.content)} bits are too many: this model holds {room.payload} bits")
             bits = np.array(self.content, np.uint8)
-            return (ALL_BITS, bits) if missing == 0 else (BITS, np.append(bits, _binary(1 << missing - 1, missing)))
-        data = _utf8(self.content) if isinstance(self.content, str) else self.content
+            return (ALL_BITS, bits) if missing == 0 else (BITS, np.append(bits, binary(1 << missing - 1, missing)))
+        data = self.data
         if len(data) > room.bytes:
             what = "the text is" if isinstance(self.content, str) else "the message is"
             unit = "byte" if len(data) == 1 else "bytes"
@@ -153,17 +166,3 @@ def _capacity(room: Layout) -> str:
     if not room.bytes:
         return f"this model holds {room.payload} bits and no text"
     return f"this model holds {room.bytes} byte{'s' if room.bytes > 1 else ''}, or {room.payload} bits"
-
-
-def _binary(value: int, width: int) -> NDArray[np.uint8]:
-    """An integer as `(width,)` bits, the highest first."""
-    return np.array([value >> place & 1 for place in reversed(range(width))], np.uint8)
-
-
-def _check(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """The CRC of `bits`, `(width,)`. It starts from ones, so that a frame of zeros alone is never right."""
-    register, top = (1 << width) - 1, width - 1
-    for bit in bits:
-        feedback = register >> top & 1 ^ int(bit)
-        register = (register << 1 & (1 << width) - 1) ^ (_CHECKS[width] if feedback else 0)
-    return _binary(register, width)

@@ -1,0 +1,186 @@
+"""What every second of a file carries: one frame over and over, or a message spread over as many as it needs.
+
+A message that does not fit into one frame becomes blocks of a few bytes, and more blocks follow from these
+(`erasures.py`): twice as many as there is data, so that half of the seconds may be lost, and then all of them again,
+so that seconds that say the same can be added up. Any `needed` different ones give the message, in any order.
+"""
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.errors import MessageError
+from ideaw.payload import checks
+from ideaw.payload.checks import POLYNOMIALS, WHOLE_BYTES, binary
+from ideaw.payload.erasures import values_at
+from ideaw.payload.keys import PUBLIC
+from ideaw.payload.message import KIND_BITS, LONG, Message, layout
+
+LEAST_BITS = 22
+"""Message bits from which on a frame can be a part of a longer message."""
+
+INDEX_BITS = 8
+"""As many as points of GF(256); fewer where a frame has no room for them."""
+
+BYTES, BITS = 0x40, 0x80
+"""A long message begins with a byte that says what it is, text (0), bytes or bits, plus how much of it is padding:
+bytes of text or bytes, bits of bits."""
+
+OVERHEAD = 1 + WHOLE_BYTES
+"""Bytes of a long message that are not the user's."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a long message, as one frame holds it."""
+
+    index: int
+    """Which block it is."""
+    needed: int
+    """How many different ones give the message."""
+    data: bytes
+
+
+@dataclass(frozen=True)
+class LongLayout:
+    """How the bits of a frame of kind LONG are divided: kind, `index`, 8 · `size` of data, `spare` zeros, `check`.
+
+    How many blocks are needed is added to the check, bit by bit. One second alone leaves it open to a few bits
+    which number is meant; all seconds of a file agree on one, and under that one every check counts in full.
+    """
+
+    index: int
+    size: int
+    spare: int
+    check: int
+
+    @property
+    def most(self) -> int:
+        """Blocks that can be told apart."""
+        return 1 << self.index
+
+    def period(self, needed: int) -> int:
+        """Different blocks of a message of which `needed` are needed."""
+        return min(2 * needed, self.most)
+
+    def frame(self, block: Block, key: bytes = PUBLIC) -> NDArray[np.uint8]:
+        """`(message_bits,)` zeros and ones."""
+        data = np.unpackbits(np.frombuffer(block.data, np.uint8))
+        opening = np.concatenate(
+            [binary(LONG, KIND_BITS), binary(block.index, self.index), data, np.zeros(self.spare, np.uint8)]
+        )
+        needed = binary(block.needed - 1, self.check)
+        return np.concatenate([opening, checks.of_frame(opening, self.check, key) ^ needed])
+
+    def block(self, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
+        """What `(message_bits,)` zeros and ones say; None if they are no such frame."""
+        bits = np.asarray(frame).astype(np.uint8)
+        opening, check = bits[: -self.check], bits[-self.check :]
+        kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index, 8 * self.size]))
+        if _number(kind) != LONG or spare.any():
+            return None
+        needed = 1 + _number(check ^ checks.of_frame(opening, self.check, key))
+        block = Block(_number(index), needed, np.packbits(data).tobytes())
+        return block if needed <= self.most and block.index < self.period(needed) else None
+
+
+def long_layout(message_bits: int) -> LongLayout | None:
+    """How frames of a long message are divided; None where they are too small for that."""
+    if message_bits < LEAST_BITS:
+        return None
+    count = max(1, (message_bits - KIND_BITS - INDEX_BITS - max(POLYNOMIALS)) // 8)
+    rest = message_bits - KIND_BITS - 8 * count
+    index = min(INDEX_BITS, rest // 2)
+    check = min(max(POLYNOMIALS), rest - index)
+    return LongLayout(index, count, rest - index - check, check)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A message as the bits of seconds."""
+
+    round: NDArray[np.uint8]
+    """(seconds, message_bits): the frames that follow each other, again and again."""
+
+    needed: int
+    """The least number of seconds from which the message can be read."""
+
+    @classmethod
+    def of(cls, message: Message, message_bits: int, key: bytes = PUBLIC) -> "Plan":
+        """The plan for a message; `MessageError` if it is too long however long the audio."""
+        if message.fits(message_bits):
+            return cls(message.frame(message_bits, key)[None], 1)
+        parts = long_layout(message_bits)
+        if parts is None:
+            raise MessageError(
+                f"the message is too long: this model holds {layout(message_bits).payload} bits, "
+                f"and only models of {LEAST_BITS} message bits or more spread longer ones over seconds"
+            )
+        body = _body(message, parts, key)
+        data = np.frombuffer(body, np.uint8).reshape(-1, parts.size)
+        needed = len(data)
+        blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
+        frames = [parts.frame(Block(index, needed, each.tobytes()), key) for index, each in enumerate(blocks)]
+        return cls(np.stack(frames), needed)
+
+    def frames(self, seconds: float) -> NDArray[np.uint8]:
+        """(seconds rounded up, message_bits) zeros and ones for audio of that length; `MessageError` if too short."""
+        if floor(seconds) < self.needed and self.needed > 1:
+            raise MessageError(
+                f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
+            )
+        return self.round[np.arange(ceil(seconds)) % len(self.round)]
+
+
+def capacity(seconds: float, message_bits: int) -> int:
+    """Bytes of the longest text, or of other data, that audio of so many seconds can hold."""
+    parts = long_layout(message_bits)
+    spread = 0 if parts is None else parts.size * min(floor(seconds), parts.most) - OVERHEAD
+    return max(layout(message_bits).bytes, spread) if seconds >= 1 else 0
+
+
+def whole(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
+    """The message in the data of all blocks; None if its check says that some are wrong."""
+    parts = long_layout(message_bits)
+    assert parts is not None
+    if checks.of_whole(body[:-WHOLE_BYTES], key) != body[-WHOLE_BYTES:]:
+        return None
+    what, data = body[0], body[1:-WHOLE_BYTES]
+    message: Message | None
+    if what >= BITS:
+        count = 8 * len(data) - (what - BITS)
+        message = Message(tuple(map(int, np.unpackbits(np.frombuffer(data, np.uint8))[: max(count, 0)])))
+    else:
+        message = _of_bytes(data[: max(len(data) - what % BYTES, 0)], what < BYTES)
+    # A body that says the same in another way was not written by us.
+    fits = message is not None and not message.fits(message_bits)
+    return message if message is not None and fits and _body(message, parts, key) == body else None
+
+
+def _of_bytes(data: bytes, is_text: bool) -> Message | None:
+    try:
+        return Message(data.decode() if is_text else data)
+    except UnicodeDecodeError:
+        return None
+
+
+def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
+    """What a long message is, what it says, padding to whole blocks, and the check of all that."""
+    data, most = message.data, parts.most * parts.size - OVERHEAD
+    if len(data) > most:
+        raise MessageError(
+            f"the message is {len(data)} bytes long, and this model holds at most {most}, in {parts.most} seconds"
+        )
+    room = -(-(len(data) + OVERHEAD) // parts.size) * parts.size - OVERHEAD
+    if isinstance(message.content, tuple):
+        opening = BITS + 8 * room - len(message.content)
+    else:
+        opening = room - len(data) + (0 if isinstance(message.content, str) else BYTES)
+    said = bytes([opening]) + data.ljust(room, b"\0")
+    return said + checks.of_whole(said, key)
+
+
+def _number(bits: NDArray[np.uint8]) -> int:
+    return int("".join(map(str, bits)), 2)

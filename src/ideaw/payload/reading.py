@@ -1,0 +1,296 @@
+"""From soft values of seconds to a message, or to what is missing.
+
+A word that passes its check is believed only if it also fits: the chance that values with random signs fit any word
+that passes as well must be below `BELIEVED`. Signs are what a key draws (`carriers.py`), so this holds for any audio
+without a mark of that key; and it holds however many words are tried, since all that pass are counted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, islice
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.payload.checks import WHOLE_BYTES, binary
+from ideaw.payload.correction import BlockCode
+from ideaw.payload.erasures import values_at
+from ideaw.payload.keys import PUBLIC
+from ideaw.payload.message import KIND_BITS, LONG, Message, layout
+from ideaw.payload.plan import Block, LongLayout, Plan, long_layout, whole
+
+BELIEVED = 1e-4
+"""The chance below which a word is believed, if values had nothing to do with any word that passes its check.
+
+It is an upper bound: of a million random sums of seconds, about 3 are believed at 46 and at 22 bits and 2 at 10. The
+checks alone would let through 190, 580 and 29,000. (How often words fit was measured on 30,000 to 400,000 sums of
+Gaussian noise; how often they pass and are a message was calculated.)
+"""
+
+SIGHTED = 1e-3
+"""The same for a single part of a long message, which has a check over the whole besides."""
+
+BEYOND_DOUBT = 1e-9
+"""The same, below which a message of one frame is taken without looking for a long one."""
+
+REPEATED = 5.0
+"""Standard deviations from which on seconds at a distance count as repetitions of each other."""
+
+MOST_SECONDS = 512
+"""Seconds that are decoded one by one, the strongest; this bounds the time to some two seconds of a CPU."""
+
+MOST_NUMBERS, MOST_TRIALS = 2, 64
+"""For how many numbers of blocks a long message is looked for, and how many sets of blocks are tried for each."""
+
+LONG_CHANCE = 2 * MOST_NUMBERS * MOST_TRIALS / 2.0 ** (8 * WHOLE_BYTES)
+"""At most this is the chance that blocks that do not belong together pass for a long message: 6 in 100 million."""
+
+CUT = 5.0
+"""Standard deviations by which seconds must fit better if there was a cut before them than if there was none."""
+
+_SLOPES = np.geomspace(0.05, 20, 60)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read from some seconds."""
+
+    message: Message | None
+    """None if there is none that can be believed."""
+    p_value: float
+    """At most this is the chance that audio without the mark gives any message this way; 1 without a message."""
+    missing: int
+    """Further different seconds that a long message needs at least, once it was recognised as one; else 0."""
+    frames: NDArray[np.uint8] | None
+    """(seconds, message_bits): what each second carries according to the message; None without one."""
+    logits: NDArray[np.float32]
+    """(message_bits,) of the sum of all seconds, positive for 1."""
+
+
+def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> Reading:
+    """Soft values (seconds, slots), positive for 1 and larger when surer, of seconds in their order → what they say.
+
+    Seconds of a message that fits into one frame add up. Those of a long message are read one by one, and together
+    where they repeat each other; they may be cut, in any order and partly unreadable, as long as enough are left.
+
+    The average of two copies with different messages gives one of the two, or nothing, but for rare misreadings: a
+    third one of one frame in up to 14 of a million averages at 46 bits, 8 at 22 and about 13 at 10 (the worst of six
+    levels of noise; fits measured on 8,000 to 20,000 averages, checks taken to pass once in 2^check), and a long one
+    with at most `LONG_CHANCE`.
+    """
+    rows = np.asarray(values, np.float64)
+    bits, missing = len(code.generator), 0
+    total = rows.sum(0)
+    logits = code.decode(total)
+    short = _short(total, logits, code, key)
+    parts = long_layout(bits)
+    if parts is not None and (short is None or short[1] > BEYOND_DOUBT):
+        for each in (*_folded(rows, parts.most), rows):
+            found = _Seconds(each, code, parts, key).found()
+            if isinstance(found, Message):
+                carried = _carried(Plan.of(found, bits, key).round, rows, code)
+                return Reading(found, LONG_CHANCE, 0, carried, logits)
+            missing = min(filter(None, (missing, found)), default=0)
+    if short is None:
+        return Reading(None, 1.0, missing, None, logits)
+    message, p_value = short
+    return Reading(message, p_value, 0, Plan.of(message, bits, key).frames(len(rows)), logits)
+
+
+def _short(
+    total: NDArray[np.float64], logits: NDArray[np.float32], code: BlockCode, key: bytes
+) -> tuple[Message, float] | None:
+    """The message of one frame in a sum of seconds (slots,), and the chance of one that fits as well."""
+    bits = logits > 0
+    message = Message.of_frame(bits, key)
+    if message is None:
+        return None
+    passing = len(bits) - layout(len(bits)).check
+    p_value = exp(min(0.0, passing * log(2) + chance(total, code.encode(bits))))
+    return (message, p_value) if p_value <= BELIEVED else None
+
+
+def chance(values: NDArray[np.floating], word: NDArray[np.integer]) -> float:
+    """Logarithm of the chance, or more, that values (…) with random signs agree as well with a word (…) of 0 and 1.
+
+    Chernoff's bound: E exp(λ Σ ±v) is a product of cosh(λ v), and any λ > 0 bounds the chance; the best one is taken.
+    """
+    given = np.asarray(values, np.float64).ravel()
+    scale = np.sqrt(np.square(given).mean())
+    if not scale:
+        return 0.0
+    given = given / scale
+    fit = given @ (2.0 * np.ravel(word) - 1)
+    steps = _SLOPES[:, None] * np.abs(given)
+    bounds = (np.logaddexp(steps, -steps) - log(2)).sum(-1) - _SLOPES * fit
+    return float(min(0.0, bounds.min()))
+
+
+def _likeliest(logits: NDArray[np.float32]) -> Iterator[NDArray[np.bool_]]:
+    """The likeliest word (bits,) and the next one, for parts of long messages.
+
+    Decoded magnitudes say by how much the best word in which a bit differs is less likely, so the runner-up differs
+    in just those bits that share the least one. Where seven of ten seconds are readable or more, it is the right one
+    for a fifth or more of the others. Flipping further bits, by ones and twos, gave next to no right word: words
+    differ in many bits. For messages of one frame it is of no use: it hardly ever fits so well as to be believed.
+    """
+    bits, sure = logits > 0, np.abs(logits)
+    yield bits
+    yield bits ^ (sure == sure.min())
+
+
+def _folded(rows: NDArray[np.float64], most: int) -> list[NDArray[np.float64]]:
+    """(period, slots): the sum of the seconds that say the same, if seconds repeat with a period up to `most`."""
+    count, slots = rows.shape
+    periods = range(2, min(most, count - 1) + 1, 2)
+    if not periods:
+        return []
+    # What all seconds have in common, as those of a monotonous message do, says nothing about a period.
+    apart = rows - rows.mean(0)
+    alike = _lagged(apart)
+    spread = _lagged(np.square(apart).sum(-1, keepdims=True)).clip(0) / slots
+    # Seconds are alike at every multiple of the period, and a multiple of it has fewer of these.
+    sums = np.array([(alike[period::period].sum(), spread[period::period].sum()) for period in periods])
+    scores = np.divide(sums[:, 0], np.sqrt(sums[:, 1]), out=np.zeros(len(sums)), where=sums[:, 1] > 0)
+    if scores.max() < REPEATED:
+        return []
+    period = periods[scores.argmax()]
+    return [np.pad(rows, ((0, -count % period), (0, 0))).reshape(-1, period, slots).sum(0)]
+
+
+def _lagged(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(seconds, …) → (seconds,): sums of products of all seconds with those so many later."""
+    count = len(rows)
+    spectrum = np.fft.rfft(rows, 2 * count, axis=0)
+    return np.fft.irfft(np.square(np.abs(spectrum)).sum(-1), 2 * count)[:count]
+
+
+def _carried(frames: NDArray[np.uint8], rows: NDArray[np.float64], code: BlockCode) -> NDArray[np.uint8]:
+    """(seconds, bits): which of the frames (period, bits) each second carries.
+
+    The likeliest path through the seconds: one frame follows the other, except where there was a cut (Viterbi).
+    """
+    count, period = len(rows), len(frames)
+    alike = rows @ (2.0 * code.encode(frames).T - 1) / np.sqrt(np.square(rows).sum() / count)
+    follows = np.roll(np.arange(period), 1)
+    came_from = np.empty((count, period), np.int64)
+    best = np.zeros(period)
+    for second in range(count):
+        cut = best.max() - CUT > best[follows]
+        came_from[second] = np.where(cut, best.argmax(), follows)
+        best = np.where(cut, best.max() - CUT, best[follows]) + alike[second]
+    path = [int(best.argmax())]
+    for second in range(count - 1, 0, -1):
+        path.append(int(came_from[second, path[-1]]))
+    return frames[path[::-1]]
+
+
+@dataclass(frozen=True)
+class _Sighting:
+    """A second that says to be a part of a long message."""
+
+    second: int
+    block: Block
+    doubt: float
+    """Logarithm of the chance that one would fit as well under the same number of blocks."""
+
+
+class _Seconds:
+    """Seconds (seconds, slots) of what may be a long message."""
+
+    def __init__(self, rows: NDArray[np.float64], code: BlockCode, parts: LongLayout, key: bytes) -> None:
+        self._rows, self._code, self._parts, self._key = rows, code, parts, key
+
+    def found(self) -> Message | int:
+        """The message; else how many more different seconds are needed, 0 if there is no sign of a long message."""
+        agreeing: dict[int, list[_Sighting]] = {}
+        for sighting in self._sightings():
+            agreeing.setdefault(sighting.block.needed, []).append(sighting)
+        # Sightings that are mere chance agree on nothing: each may be in any second, all share one number.
+        doubts = {
+            needed: log(self._parts.most) + sum(each.doubt + log(len(self._rows)) for each in sightings)
+            for needed, sightings in agreeing.items()
+        }
+        missing = 0
+        for needed in sorted(doubts, key=doubts.__getitem__)[:MOST_NUMBERS]:
+            if doubts[needed] <= log(BELIEVED):
+                blocks = self._blocks(agreeing[needed], needed)
+                message = self._solved(blocks, needed)
+                if message is not None:
+                    return message
+                missing = missing or max(1, needed - sum(doubt <= log(SIGHTED) for doubt, _ in blocks))
+        return missing
+
+    def _sightings(self) -> Iterator[_Sighting]:
+        """Seconds that can be read by themselves."""
+        power = np.square(self._rows).sum(-1)
+        strongest = np.sort(np.argsort(-power, kind="stable")[:MOST_SECONDS])
+        passing = self._parts.index + 8 * self._parts.size
+        for second, logits in zip(strongest, self._code.decode(self._rows[strongest]), strict=True):
+            for bits in _likeliest(logits):
+                block = self._parts.block(bits, self._key)
+                if block is not None:
+                    doubt = passing * log(2) + chance(self._rows[second], self._code.encode(bits))
+                    if doubt <= log(SIGHTED):
+                        yield _Sighting(int(second), block, doubt)
+                    break
+
+    def _blocks(self, sightings: list[_Sighting], needed: int) -> list[tuple[float, Block]]:
+        """Every block that can be read, with its doubt, the surest first."""
+        found: dict[int, tuple[float, Block]] = {}
+        for each in sightings:
+            if each.block.index not in found or each.doubt < found[each.block.index][0]:
+                found[each.block.index] = each.doubt, each.block
+        places = _places(sightings, self._parts.period(needed), len(self._rows))
+        indices = np.unique(places[places >= 0])
+        sums = np.stack([self._rows[places == index].sum(0) for index in indices])
+        for index, doubt, block in self._together(indices, sums):
+            if block.needed == needed and (index not in found or doubt < found[index][0]):
+                found[index] = doubt, block
+        return sorted(found.values(), key=lambda each: each[0])
+
+    def _together(self, indices: NDArray[np.int64], sums: NDArray[np.float64]) -> Iterator[tuple[int, float, Block]]:
+        """What sums of seconds (indices, slots) say of which it is known which blocks they are."""
+        known = KIND_BITS + self._parts.index
+        openings = np.stack([np.append(binary(LONG, KIND_BITS), binary(index, self._parts.index)) for index in indices])
+        rest, words = _rest(self._code, known), openings @ self._code.generator[:known, known:] & 1
+        values = sums[:, known:] * (1 - 2.0 * words)
+        for index, opening, value, logits in zip(indices, openings, values, rest.decode(values), strict=True):
+            for bits in _likeliest(logits):
+                block = self._parts.block(np.append(opening, bits), self._key)
+                if block is not None:
+                    doubt = 8 * self._parts.size * log(2) + chance(value, rest.encode(bits))
+                    yield int(index), doubt, block
+
+    def _solved(self, blocks: list[tuple[float, Block]], needed: int) -> Message | None:
+        """The message of which any `needed` blocks are right; the surest are tried first."""
+        points = np.array([block.index for _, block in blocks])
+        data = np.array([list(block.data) for _, block in blocks], np.uint8)
+        for chosen in islice(combinations(range(min(len(blocks), needed + 2)), needed), MOST_TRIALS):
+            body = values_at(np.arange(needed), points[list(chosen)], data[list(chosen)])
+            message = whole(body.tobytes(), len(self._code.generator), self._key)
+            if message is not None:
+                return message
+        return None
+
+
+def _places(sightings: list[_Sighting], period: int, count: int) -> NDArray[np.int64]:
+    """(seconds,): the index of each second's block, from the nearest sightings on both sides; −1 if they disagree."""
+    seconds = np.array([each.second for each in sightings])
+    shifts = np.array([each.block.index for each in sightings]) - seconds
+    every = np.arange(count)
+    after = np.searchsorted(seconds, every)
+    before = np.searchsorted(seconds, every, side="right") - 1
+    last = len(seconds) - 1
+    # Before the first sighting and after the last one there is but one side.
+    earlier = (every + shifts[np.where(before < 0, 0, before)]) % period
+    later = (every + shifts[np.where(after > last, last, after)]) % period
+    return np.where(earlier == later, earlier, -1)
+
+
+@cache
+def _rest(code: BlockCode, known: int) -> BlockCode:
+    """The code of the other bits, in the other slots, where the first ones are known."""
+    return BlockCode(code.generator[known:, known:], code.distance)

@@ -1,0 +1,46 @@
+"""`keygen`: a fresh key on the terminal or in a file of its own, and none ever lost."""
+
+import os
+import stat
+from pathlib import Path
+
+from ideaw.payload.keys import Key
+from tests.cli.conftest import run
+
+
+def test_a_key_is_printed() -> None:
+    one, two = run("keygen"), run("keygen")
+    assert (one.code, one.err) == (0, "")
+    assert len(Key.of(one.out)) >= 16
+    assert one.out != two.out
+
+
+def test_a_key_is_written_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "studio.key"
+    before = os.umask(0)
+    try:
+        ran = run("keygen", path)
+    finally:
+        os.umask(before)
+    assert (ran.code, ran.err) == (0, "")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    key = Key.read(path)
+    assert key.hex() not in ran.out
+
+
+def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
+    path = tmp_path / "studio.key"
+    path.write_text("the only copy")
+    (tmp_path / "link.key").symlink_to(tmp_path / "elsewhere.key")
+    for taken in (path, tmp_path / "link.key", tmp_path):
+        ran = run("keygen", taken)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert "there already" in ran.err
+    assert path.read_text() == "the only copy"
+    assert not (tmp_path / "elsewhere.key").exists()
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    ran = run("keygen", tmp_path / "no" / "studio.key")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("studio.key cannot be written: no such file or directory\n")

@@ -1,0 +1,80 @@
+"""Keys: made, written and read again, refused where they are none, and never shown by accident."""
+
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ideaw.errors import FileError, IdeawError
+from ideaw.payload.keys import PUBLIC, Key, derived
+
+CONTENT = st.binary(min_size=16, max_size=64)
+
+
+def test_fresh_keys_are_long_and_differ() -> None:
+    keys = {Key.fresh() for _ in range(100)}
+    assert len(keys) == 100
+    assert all(8 * len(key) == 256 for key in keys)
+
+
+@given(CONTENT)
+def test_a_key_is_read_as_it_is_written(content: bytes) -> None:
+    key = Key(content)
+    assert Key.of(key.hex()) == key == content
+    assert Key.of(f"  {key.hex().upper()}\n") == key
+    assert pickle.loads(pickle.dumps(key)) == key
+
+
+def test_a_file_holds_one_line_that_only_its_owner_reads(tmp_path: Path) -> None:
+    key, path = Key.fresh(), tmp_path / "studio.key"
+    key.write(path)
+    assert path.read_text() == f"{key.hex()}\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert Key.read(path) == key
+
+
+def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "studio.key"
+    key = Key.fresh()
+    key.write(path)
+    with pytest.raises(FileError, match="never overwritten"):
+        Key.fresh().write(path)
+    assert Key.read(path) == key
+
+
+@pytest.mark.parametrize("text", ["", "hello", "0" * 31, "12" * 15, "12" * 65, "0x" + "12" * 16, "é" * 32])
+def test_what_is_no_key_gets_one_line_that_does_not_repeat_it(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "no.key"
+    path.write_text(text)
+    for attempt in (lambda: Key.of(text), lambda: Key.read(path)):
+        with pytest.raises(IdeawError, match="32 to 128 hexadecimal digits") as caught:
+            attempt()
+        assert "\n" not in str(caught.value)
+        assert not text or text not in str(caught.value)
+
+
+def test_a_file_that_is_no_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "song.wav").write_bytes(bytes(range(256)) * 4096)
+    for name, why in (("song.wav", "does not hold a key"), ("none.key", "no such file"), (".", "is a directory")):
+        with pytest.raises(FileError, match=why) as caught:
+            Key.read(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
+
+
+def test_a_key_does_not_show_itself() -> None:
+    key = Key.fresh()
+    for shown in (repr(key), str(key), f"{key}", f"{[key]}"):
+        assert "256 bits" in shown
+        assert key.hex() not in shown
+        assert repr(bytes(key)) not in shown
+
+
+def test_every_purpose_has_a_secret_of_its_own() -> None:
+    labels = (b"carriers of the message", b"carriers of the code", b"locating code", b"check of a frame")
+    secrets = {derived(key, label) for key in (PUBLIC, Key.fresh()) for label in labels}
+    assert len(secrets) == 8
+    # RFC 4231, test case 2.
+    assert derived(b"Jefe", b"what do ya want for nothing?").hex().startswith("5bdcc146bf60754e6a042426089575c7")

@@ -1,0 +1,262 @@
+"""Reading: soft values of seconds in, the message out; in any order, with gaps and errors, and never another one."""
+
+from math import comb, exp, log
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ideaw.payload.correction import BlockCode, block_code
+from ideaw.payload.keys import PUBLIC, Key
+from ideaw.payload.message import Content, Message
+from ideaw.payload.plan import Plan
+from ideaw.payload.reading import BELIEVED, LONG_CHANCE, Reading, _likeliest, chance, read
+
+SLOTS = 98
+KEY = Key(bytes(range(16)))
+LONG_ONES = ("track-0042", "Größe, 20 Zeichen €", b"\x00\xff\x00\xff\x00", (0, 1, 1) * 20)
+
+
+def code(bits: int) -> BlockCode:
+    return block_code(bits, SLOTS)
+
+
+def received(frames: NDArray[np.uint8], snr: float, seed: int = 0) -> NDArray[np.float64]:
+    """Slots of these frames in white noise; `snr` is the power of a slot by that of its noise."""
+    words = 2.0 * code(frames.shape[1]).encode(frames) - 1
+    return np.sqrt(snr) * words + np.random.default_rng(seed).normal(size=words.shape)
+
+
+def frames_of(content: Content, bits: int, seconds: float, key: Key = PUBLIC) -> NDArray[np.uint8]:
+    return Plan.of(Message(content), bits, key).frames(seconds)
+
+
+def said(values: NDArray[np.floating], bits: int, key: Key = PUBLIC) -> Content | None:
+    found = read(values, code(bits), key)
+    return None if found.message is None else found.message.content
+
+
+# Messages of one frame
+
+
+@pytest.mark.parametrize(
+    ("content", "bits"), [("abcd", 46), (b"\x00\xff", 46), ((0, 1, 1), 46), ("a", 22), ((1, 0), 10)]
+)
+@pytest.mark.parametrize("key", [PUBLIC, KEY])
+def test_a_short_message_is_read_from_a_second_and_from_the_sum_of_many(content: Content, bits: int, key: Key) -> None:
+    # A single second is clear at 4; at 0.3 none of twelve is readable alone with 46 bits, and all together are.
+    for seconds, snr in ((1, 4.0), (12, 0.3)):
+        frames = frames_of(content, bits, seconds, key)
+        found = read(received(frames, snr), code(bits), key)
+        assert found.message == Message(content)
+        assert found.p_value <= BELIEVED
+        assert found.missing == 0
+        assert np.array_equal(found.frames, frames)
+        assert np.array_equal(found.logits > 0, frames[0])
+
+
+# Long messages
+
+
+def test_the_runner_up_is_the_word_that_fits_next_best() -> None:
+    values = received(frames_of("abcd", 46, 1), 1.0)[0]
+    first, second = _likeliest(code(46).decode(values))
+    one, two = (values @ (2.0 * code(46).encode(bits) - 1) for bits in (first, second))
+    assert one > two
+    rng = np.random.default_rng(1)
+    for _ in range(500):
+        other = first ^ (rng.random(46) < rng.uniform(0, 0.3))
+        if not np.array_equal(other, first):
+            assert values @ (2.0 * code(46).encode(other) - 1) <= two
+
+
+@pytest.mark.parametrize("content", LONG_ONES)
+@pytest.mark.parametrize("bits", [46, 22])
+@pytest.mark.parametrize("key", [PUBLIC, KEY])
+def test_a_long_message_comes_back_with_its_type(content: Content, bits: int, key: Key) -> None:
+    plan = Plan.of(Message(content), bits, key)
+    found = read(received(plan.frames(plan.needed), 3), code(bits), key)
+    assert found.message == Message(content)
+    assert found.p_value == LONG_CHANCE < 1e-6
+    assert np.array_equal(found.frames, plan.frames(plan.needed))
+
+
+@given(st.binary(min_size=5, max_size=20), st.integers(0, 1000), st.integers(0, 20), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=25)
+def test_any_cut_that_is_long_enough_gives_the_message(content: bytes, start: int, more: int, seed: int) -> None:
+    plan = Plan.of(Message(content), 46)
+    frames = plan.frames(start + plan.needed + more)[start:]
+    found = read(received(frames, 3, seed), code(46))
+    assert found.message == Message(content)
+    assert np.array_equal(found.frames, frames)
+
+
+@given(st.randoms(use_true_random=False), st.integers(5, 10))
+@settings(deadline=None, max_examples=25)
+def test_seconds_may_come_in_any_order_and_with_gaps(random: Random, count: int) -> None:
+    frames = frames_of("track-0042", 46, 10)
+    chosen = random.sample(range(10), count)
+    assert said(received(frames[chosen], 4, count), 46) == "track-0042"
+
+
+def test_seconds_that_cannot_be_read_are_gaps() -> None:
+    frames = frames_of("track-0042", 46, 10)
+    values = received(frames, 4)
+    rng = np.random.default_rng(1)
+    for lost in ([0, 3, 4, 8, 9], [1, 2, 5], [9]):
+        noise, silence = values.copy(), values.copy()
+        noise[lost] = rng.normal(size=(len(lost), SLOTS))
+        silence[lost] = 0
+        assert said(noise, 46) == "track-0042"
+        assert said(silence, 46) == "track-0042"
+        assert said(np.delete(values, lost, 0), 46) == "track-0042"
+
+
+def test_wrong_slots_are_corrected() -> None:
+    values = received(frames_of("track-0042", 46, 6), 1e6)
+    rng = np.random.default_rng(2)
+    for row in values:
+        row[rng.permutation(SLOTS)[:9]] *= -1  # as many as half the code's distance
+    assert said(values, 46) == "track-0042"
+
+
+def test_a_wrong_part_is_left_out() -> None:
+    # Parts of another message pass their own checks; what they make up with the others does not pass as a whole.
+    right, other = frames_of("track-0042", 46, 8), frames_of("track-9917", 46, 8)
+    mixed = right.copy()
+    mixed[5] = other[5]
+    for seed in range(10):
+        assert said(received(mixed, 4, seed), 46) == "track-0042"
+
+
+@pytest.mark.parametrize("bits", [46, 22])
+def test_seconds_that_repeat_each_other_add_up(bits: int) -> None:
+    # At this noise none of them is readable alone.
+    frames = frames_of("track-0042", bits, 300 if bits == 46 else 400)[7:]
+    values = received(frames, 0.1)
+    assert said(values[: len(Plan.of(Message("track-0042"), bits).round)], bits) is None
+    found = read(values, code(bits))
+    assert found.message == Message("track-0042")
+    assert np.array_equal(found.frames, frames)
+
+
+def test_a_monotonous_message_adds_up_too() -> None:
+    for content in (bytes(60), b"\x5a" * 200):
+        assert said(received(frames_of(content, 46, 2000), 0.3), 46) == content
+
+
+def test_a_file_cut_together_from_parts_still_adds_up() -> None:
+    frames = frames_of("track-0042", 46, 60)
+    cut = np.concatenate([frames[3:9], frames[31:36], frames[14:22]])
+    found = read(received(cut, 1.5), code(46))
+    assert found.message == Message("track-0042")
+    assert np.array_equal(found.frames, cut)
+
+
+@pytest.mark.parametrize("bits", [46, 22])
+def test_too_few_seconds_say_how_many_are_missing(bits: int) -> None:
+    plan = Plan.of(Message("track-0042"), bits, KEY)
+    for count in range(1, plan.needed):
+        found = read(received(plan.frames(30)[2 : 2 + count], 6), code(bits), KEY)
+        assert found.message is None
+        assert found.p_value == 1
+        assert found.frames is None
+        assert found.missing == plan.needed - count
+
+
+def test_the_longest_message_comes_back() -> None:
+    content = np.random.default_rng(3).bytes(763)
+    assert said(received(frames_of(content, 46, 256), 4), 46) == content
+
+
+# What must not be found
+
+
+@pytest.mark.parametrize(
+    ("content", "bits", "seconds"), [("abcd", 46, 10), ("track-0042", 46, 20), ("track-0042", 22, 40)]
+)
+def test_a_wrong_key_finds_nothing(content: Content, bits: int, seconds: int) -> None:
+    # Even where the carriers were known: the checks are enough.
+    values = received(frames_of(content, bits, seconds, KEY), 10)
+    for other in (PUBLIC, *(Key.fresh() for _ in range(10))):
+        assert said(values, bits, other) is None
+
+
+@pytest.mark.parametrize("bits", [46, 22, 10])
+def test_noise_and_silence_say_nothing(bits: int) -> None:
+    rng = np.random.default_rng(4)
+    for seconds in (1, 2, 30):
+        for values in (
+            np.zeros((seconds, SLOTS)),
+            rng.normal(size=(seconds, SLOTS)),
+            rng.laplace(size=(seconds, SLOTS)),
+        ):
+            found = read(values, code(bits))
+            assert (found.message, found.missing, found.p_value) == (None, 0, 1)
+    assert read(np.zeros((0, SLOTS)), code(bits)).message is None
+
+
+@pytest.mark.parametrize("bits", [46, 22, 10])
+def test_random_values_are_believed_less_often_than_the_bound_says(bits: int) -> None:
+    # Every word of random values that is believed before its check is looked at; one in 2^check passes it.
+    values = np.random.default_rng(5).normal(size=(1000 if bits == 46 else 3000, SLOTS))
+    words = code(bits).encode(code(bits).decode(values) > 0)
+    check = {46: 11, 22: 9, 10: 3}[bits]
+    p_values = [exp(min(0, (bits - check) * log(2) + chance(*pair))) for pair in zip(values, words, strict=True)]
+    for bound in (1e-2, 1e-3, 1e-4):
+        assert np.mean(np.array(p_values) <= bound) / 2**check < bound
+
+
+def test_the_chance_is_an_upper_bound() -> None:
+    # Of values that are all alike it is known exactly: so many signs of a coin.
+    for right in (60, 70, 85, 98):
+        values = np.ones(SLOTS)
+        word = np.arange(SLOTS) < right
+        exact = log(sum(comb(SLOTS, count) for count in range(right, SLOTS + 1)) / 2**SLOTS)
+        assert exact <= chance(values, word.astype(int)) + 1e-9 < exact + 5
+    assert chance(np.ones(SLOTS), np.arange(SLOTS) % 2) == 0
+    assert chance(np.zeros(SLOTS), np.ones(SLOTS, int)) == 0
+    spread = np.random.default_rng(6).normal(size=SLOTS)
+    assert chance(1e30 * spread, spread > 0) == pytest.approx(chance(spread, spread > 0))
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "bits", "seconds"),
+    [
+        ("abcd", "wxyz", 46, 10),
+        ("abcd", "abce", 46, 10),
+        ("a", "b", 22, 10),
+        ((1, 0), (0, 1, 1), 10, 10),
+        ("track-0042", "track-9917", 46, 12),
+        ("track-0042", "another text", 46, 40),
+        ("track-0042", "track-9917", 22, 32),
+        ("abcd", "track-0042", 46, 12),
+    ],
+)
+def test_an_average_of_two_copies_never_gives_a_third_message(
+    one: Content, two: Content, bits: int, seconds: int
+) -> None:
+    plans = [frames_of(content, bits, seconds) for content in (one, two)]
+    for seed, snr in enumerate((0.3, 1, 4, 20, 1e4) * 2):
+        values = sum(received(frames, snr, 2 * seed + place) for place, frames in enumerate(plans)) / 2
+        assert said(values, bits) in (None, one, two)
+
+
+def test_weighting_seconds_is_up_to_the_caller() -> None:
+    values = received(frames_of("track-0042", 46, 30), 2)
+    weights = np.random.default_rng(7).uniform(0.5, 2, (30, 1))
+    for scale in (1e-20, 1.0, 1e20):
+        found = read(scale * weights * values, code(46))
+        assert isinstance(found, Reading)
+        assert found.message == Message("track-0042")
+
+
+def test_slots_may_be_the_bits_themselves() -> None:
+    frames = frames_of("track-0042", 46, 12)
+    uncoded = 2.0 * frames - 1
+    uncoded[::2, 20] *= -0.01
+    found = read(uncoded, block_code(46, 46))
+    assert found.message == Message("track-0042")
