@@ -124,6 +124,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "bins": 480,
         "context": OURS.net.context,
         "learned": False,
+        "shaping": OURS.net.shaping,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": {
