@@ -63,11 +63,12 @@ def _segments() -> str:
         printed = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
         lines.append(f"| the paper's {name} | {PAPER_SNR[name]} dB | {printed} |")
     lowest = min(table["lowest_snr"] - table["snr"] for table in tables.values())
+    counts = ", ".join(str(table["segments"]) for table in tables.values())
     return "\n".join(
         [
             *lines,
             "",
-            f"`ideaw bench segments --data DIR --model NAME`: {any_table['segments']} seconds of speech and music",
+            f"`ideaw bench segments --data DIR --model NAME`: {counts} seconds of speech and music",
             "above −40 dBFS, unseen in training, each marked with random bits at the SNR given or above",
             f"(the lowest of any segment is {abs(lowest):.2f} dB off), location known, code and message bits together.",
             "GN noise at 35 dB, LF low-pass 5 kHz, CP MP3 64 kbit/s, QZ 2⁹ levels, RD 0.1 % of samples dropped,",
