@@ -3,6 +3,7 @@
 from ideaw.engine.network import Card
 from ideaw.errors import AudioError, FileError, IdeawError, MessageError, MissingExtraError, ModelError
 from ideaw.marker import Marker, detect_file, embed_file, load, model_names
+from ideaw.payload.keys import Key
 from ideaw.results import Detection, Segment
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Detection",
     "FileError",
     "IdeawError",
+    "Key",
     "Marker",
     "MessageError",
     "MissingExtraError",

@@ -26,7 +26,8 @@ from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.engine.whole import Progress
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
-from ideaw.payload.code import PUBLIC, locating_code
+from ideaw.payload.code import locating_code
+from ideaw.payload.keys import PUBLIC, Key
 from ideaw.payload.message import Content, Message
 from ideaw.results import Detection, Segment
 
@@ -59,16 +60,16 @@ def _packaged() -> Traversable:
     return resources.files("ideaw").joinpath("models")
 
 
-def load(model: str | os.PathLike[str] | None = None, *, threads: int | None = None) -> "Marker":
+def load(model: str | os.PathLike[str] | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
     """A marker with a packaged model (by its name; None: the default) or with the model folder at a path.
 
-    `threads` is how many the network may use (None: all cores).
+    Marks made with a `key` are found with no other. `threads` is how many the network may use (None: all cores).
     """
     name = DEFAULT_MODEL if model is None else os.fspath(model)
     if name in (known := model_names()):
-        return Marker(Network(model_folder(name), threads, _packaged()))
+        return Marker(Network(model_folder(name), threads, _packaged()), key)
     if Path(name).is_dir():
-        return Marker(Network(Path(name), threads))
+        return Marker(Network(Path(name), threads), key)
     packaged = ", ".join(known) or "none"
     raise ModelError(f'there is no model "{name}"; packaged: {packaged}; or give the path of a model folder')
 
@@ -77,7 +78,7 @@ class Marker:
     """One model, ready to mark and to find with a key; made by `load`. It may be shared between threads."""
 
     def __init__(self, network: Network, key: bytes = PUBLIC) -> None:
-        self._network = network.with_key(key)
+        self._network, self._key = network.with_key(key), key
         self._code = locating_code(network.card.code_bits, key)
 
     @property
@@ -146,7 +147,7 @@ class Marker:
         """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
         files.same_file(source, target)
         wanted = Message.of(message)
-        wanted.frame(self.message_bits)
+        wanted.frame(self.message_bits, self._key)
         recording = files.read(source)
         step = files.step(target, recording.encoding)
         marked = self._marked(recording.samples, recording.rate, wanted, snr, step, progress)
@@ -192,7 +193,7 @@ class Marker:
         check(floats, rate)
         check_not_silent(floats)
         rate, wanted = int(rate), self._snr(snr)
-        frame = message.frame(self.message_bits)
+        frame = message.frame(self.message_bits, self._key)
         messages = np.tile(frame, (-(-network_length(len(floats), rate) // SEGMENT), 1))
         audio = to_network(floats, rate)
         if np.square(audio, dtype=np.float64).mean() < 10 ** (SILENCE / 10):
@@ -224,7 +225,7 @@ class Marker:
             reading = self._read(message_stream, [track])
             known = [(stream, carriers, slots)]
             if reading.message:
-                sent = self._network.message.values(reading.message.frame(self.message_bits))
+                sent = self._network.message.values(reading.message.frame(self.message_bits, self._key))
                 known.append((message_stream, self._network.message.carriers, sent))
             first, last = scan.span(known, track)
             readings.append((reading, track, min(first * HOP, len(audio)), min(last * HOP, len(audio))))
@@ -241,7 +242,7 @@ class Marker:
         starts, weights = (np.concatenate([getattr(t, name) for t in tracks]) for name in ("starts", "scores"))
         each = scan.slot_logits(message_stream, self._network.message.carriers, starts)
         logits = self._network.message.code.decode(weights.clip(0) @ each)
-        return _Reading(logits, Message.of_frame(logits > 0))
+        return _Reading(logits, Message.of_frame(logits > 0, self._key))
 
     def _snr(self, snr: float | None) -> float:
         wanted = self.card.snr if snr is None else snr

@@ -44,3 +44,15 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     ran = run("keygen", tmp_path / "no" / "studio.key")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith("studio.key cannot be written: no such file or directory\n")
+
+
+def test_a_mark_made_with_a_key_is_found_with_that_key_alone(tmp_path: Path, spoken: Path) -> None:
+    mine, other, marked = tmp_path / "mine.key", tmp_path / "other.key", tmp_path / "marked.wav"
+    for path in (mine, other):
+        assert run("keygen", path).code == 0
+    assert run("embed", spoken, marked, "-m", "hey", "--key", mine).code == 0
+    found = run("detect", marked, "--key", mine)
+    assert (found.code, '"hey"' in found.out) == (0, True)
+    for options in ((), ("--key", other)):
+        assert run("detect", marked, *options).code == 1
+    assert run("detect", marked, "--key", spoken).code == 2

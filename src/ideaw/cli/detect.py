@@ -22,6 +22,7 @@ FOUND, NOT_FOUND, ERROR = 0, 1, 2
 def detect(
     paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Audio files to search.", show_default=False)],
     model: options.Model = None,
+    key: options.KeyFile = None,
     as_json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -31,7 +32,7 @@ def detect(
     """
     if plot is not None:
         _check_plot(plot, paths)
-    marker = ideaw.load(model)
+    marker = ideaw.load(model, key=options.read_key(key))
     worst, answers = FOUND, []
     for path in paths:
         try:

@@ -25,12 +25,13 @@ def embed(
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
     model: options.Model = None,
+    key: options.KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Put a message into every second of an audio file; format, length, channels and tags stay."""
     content = _content(message, bits, hexadecimal)
     outputs.check_audio(source, target)
-    marker = ideaw.load(model)
+    marker = ideaw.load(model, key=options.read_key(key))
     with console.progress(f"marking {source.name}") as progress:
         marker.embed_file(source, target, content, snr=snr, progress=progress)
     kept = marker.card.snr if snr is None else snr

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ideaw.marker import DEFAULT_MODEL
+from ideaw.payload.keys import PUBLIC, Key
 
 Model = Annotated[
     str | None,
@@ -17,5 +18,14 @@ Snr = Annotated[
         metavar="DB", help="SNR in dB that every second keeps at least.", show_default="what the model's card says"
     ),
 ]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="A key that `keygen` wrote.", show_default="the public key"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
+
+
+def read_key(path: Path | None) -> Key:
+    """The key in a file; the public one without a file."""
+    return PUBLIC if path is None else Key.read(path)

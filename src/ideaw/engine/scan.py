@@ -79,12 +79,14 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
     evidence, energy = (np.sum(kind, 0) for kind in zip(*parts, strict=True))
     inside = (places >= first) & (places < last + FRAMES)
     begin, end = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
+    # The borders lie in the outer seconds: what is between them was found to be marked as a whole.
+    middle = (first + last + FRAMES) // 2
+    at = np.searchsorted(places, (min(first + FRAMES, middle), max(last, middle)))
     for _ in range(ROUNDS):
         # A hop of a mark says something in proportion to its energy; half of that is between marked and not.
         expected = energy * (evidence[begin:end].sum() / max(float(energy[begin:end].sum()), 1e-12))
         sums = np.concatenate([[0.0], np.cumsum(evidence - expected / 2)])
-        middle = (begin + end) // 2
-        begin, end = int(sums[: middle + 1].argmin()), middle + 1 + int(sums[middle + 1 :].argmax())
+        begin, end = int(sums[: at[0] + 1].argmin()), at[1] + 1 + int(sums[at[1] + 1 :].argmax())
     start, stop = int(places[begin]), int(places[end - 1]) + 1
     return 0 if start <= UNSURE else start, hops if stop >= hops - UNSURE else stop
 
