@@ -364,7 +364,7 @@ CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {
 """Codec → bitrates in kbit/s, or qualities, that it is trained on, one of these for each clip."""
 
 TRAINING: dict[str, Callable[..., Tensor]] = {
-    "noise": partial(noise, snr=(25.0, 45.0), tilt=(-2.0, 2.0)),
+    "noise": partial(noise, snr=(20.0, 45.0), tilt=(-2.0, 2.0)),
     "lowpass": partial(
         lowpass,
         cutoff=(3_500.0, 6_500.0),
@@ -378,10 +378,10 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "opus": partial(opus, kbps=CODEC_STRENGTHS["opus"]),
     "quantise": partial(quantise, levels=(2.0**8.5, 2.0**11), midrise=(False, True)),
     "dropout": partial(dropout, share=(0.0005, 0.005)),
-    "resample": partial(resample, ratio=(0.5, 0.69, 0.75, 2.0, 2.75, 3.0), start=(0.85, 0.98)),
+    "resample": partial(resample, ratio=(0.5, 0.5, 0.5, 0.69, 0.75, 2.0), start=(0.85, 0.98)),
     "amplitude": partial(amplitude, gain=(0.1, 1.6)),
     "stretch": partial(
-        stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=("vocoder", "vocoder", "vocoder", "linear")
+        stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=(*["vocoder"] * 7, "linear")
     ),
     "polarity": polarity,
     "shift": partial(shift, seconds=(-0.1, 0.1)),

@@ -126,7 +126,8 @@ class Network:
         if self.card.learned:
             carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
         else:
-            carriers = drawn(slots, self.card.bins, self.key, f"carriers of the {kind}".encode())
+            label = f"carriers of the {kind} of {self.card.message_bits}+{self.card.code_bits}"
+            carriers = drawn(slots, self.card.bins, self.key, label.encode())
         return Slots(block_code(bits, slots), carriers)
 
     def _session(self, name: str) -> "InferenceSession":

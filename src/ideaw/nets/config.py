@@ -14,7 +14,7 @@ class NetConfig:
     code_bits: int = 10
     message_slots: int = 98
     """Carriers that the message's bits are spread over by an error-correcting code; as many as bits: none."""
-    code_slots: int = 32
+    code_slots: int = 98
     """The same of the locating code."""
     message_blocks: int = 4
     code_blocks: int = 2

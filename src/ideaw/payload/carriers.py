@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES
 
-TILE = (2, 2)
-"""Frames and bins of a tile: 31 ms by 32 Hz."""
+TILE = (4, 2)
+"""Frames and bins of a tile: 62 ms by 32 Hz."""
 
 
 @dataclass(frozen=True)
