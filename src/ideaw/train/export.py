@@ -28,7 +28,7 @@ from ideaw.errors import FileError, IdeawError
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.model import Ideaw
-from ideaw.train import checkpoint
+from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import build
 
 
@@ -73,11 +73,13 @@ def save_weights(model: Ideaw, folder: Path) -> None:
     save_file(tensors, folder / NETWORK, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
 
 
-def export_run(run: Path, target: Path, snr: float | None = None, shaping: float | None = None) -> None:
+def export_run(
+    run: Path, target: Path, snr: float | None = None, shaping: float | None = None, eight_bit: bool = False
+) -> None:
     """The averaged weights of a training run as a model folder that `ideaw.load` takes.
 
     `snr` is the level in dB that marks get unless the user asks for another, `shaping` the power of the envelope
-    that residuals follow (None: what it was trained at).
+    that residuals follow (None: what it was trained at), `eight_bit` makes the graphs smaller and faster.
     """
     kept = checkpoint.load(run / "checkpoint")
     if kept is None:
@@ -100,10 +102,10 @@ def export_run(run: Path, target: Path, snr: float | None = None, shaping: float
     level = recipe["snr"] if snr is None else snr
     if level is None or not 0 <= level <= 100:
         raise IdeawError("say with an SNR of 0 to 100 dB how strong the marks of this model are to be")
-    export_model(model, target, level, trained)
+    export_model(model, target, level, trained, eight_bit)
 
 
-def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]) -> None:
+def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:
     """Write the model folder: weights, graphs, card. Its files appear once all of them are made."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as made:
@@ -112,8 +114,14 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
         model = load_weights(folder)
         if model.config.carriers == "learned":
             _save_carriers(model, folder)
+        feeds = {}
+        if eight_bit:
+            quantise.equalise(model)
+            feeds = quantise.feeds(model)
         for name in GRAPHS:
-            (folder / f"{name}.onnx").write_bytes(_graph(model, name).SerializeToString())
+            graph = _graph(model, name)
+            graph = quantise.eight_bit(graph, name, feeds[name]) if eight_bit else graph
+            (folder / f"{name}.onnx").write_bytes(_halved(graph).SerializeToString())
         card = _card(model, snr, trained)
         (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")
         for path in folder.iterdir():
@@ -171,7 +179,7 @@ def _graph(model: Ideaw, name: str) -> onnx.ModelProto:
             verbose=False,
         )
     assert program is not None
-    return _halved(program.model_proto)
+    return program.model_proto
 
 
 @contextmanager

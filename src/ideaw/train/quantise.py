@@ -1,0 +1,158 @@
+"""Eight-bit graphs: on a CPU they are two to three times as fast, and their marks read as well.
+
+Weights and hidden values of the convolutions become integers. All channels of a layer share one step, so they are
+first brought to like ranges: a factor of a hidden channel in one layer is taken back in the next, which changes
+nothing in what the network computes. The ranges are measured on the packaged samples.
+"""
+
+import io
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+from torch import Tensor, nn
+
+from ideaw.audio import files
+from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.audio.rates import mix, to_network
+from ideaw.nets.blocks import ConvSubnet
+from ideaw.nets.model import Ideaw
+from ideaw.nets.spectrum import level, stft
+
+Feed = dict[str, NDArray[np.float32]]
+
+PRECISE = ("mark", "locate")
+"""Graphs whose last layers keep their precision: what they give out is the mark itself, a hundredth of the host, or
+the host that the message is read from."""
+
+OUTLIERS = 99.99
+"""Percentile of the hidden values up to which a range goes: a wider one would make everything else coarser."""
+
+SECONDS = 4
+"""Of each sample, that the ranges are measured on."""
+
+
+def equalise(model: Ideaw) -> None:
+    """Bring the hidden channels of every subnet to like ranges, by powers of two, so that weights stay exact."""
+    ranges: dict[ConvSubnet, Tensor] = {}
+    hooks = [
+        layer.register_forward_pre_hook(_watch(ranges, net))
+        for net in model.modules()
+        if isinstance(net, ConvSubnet)
+        for layer in (net.middle, net.leave)
+    ]
+    feeds(model)
+    for hook in hooks:
+        hook.remove()
+    with torch.no_grad():
+        for net, widest in ranges.items():
+            factor = torch.exp2(torch.log2(widest / widest.median()).round())
+            for layer in (net.enter, net.middle):
+                assert layer.bias is not None
+                layer.weight.div_(factor[:, None, None, None])
+                layer.bias.div_(factor)
+            net.band.div_(factor[:, None, None])
+            for layer in (net.middle, net.leave):
+                layer.weight.mul_(factor[:, None, None])
+                layer.weight.copy_(layer.weight.half())  # exact but for the smallest
+
+
+def _watch(ranges: dict[ConvSubnet, Tensor], net: ConvSubnet) -> Callable[[nn.Module, tuple[Tensor]], None]:
+    """Keeps the widest value of every channel that goes into a layer of a subnet."""
+
+    def watch(layer: nn.Module, inputs: tuple[Tensor]) -> None:
+        widest = inputs[0].detach().abs().amax((0, 2, 3)).clamp_min(1e-6)
+        ranges[net] = torch.maximum(ranges.get(net, widest), widest)
+
+    return watch
+
+
+@torch.no_grad()
+def feeds(model: Ideaw) -> dict[str, Feed]:
+    """Graph → inputs as they occur: the packaged samples, marked with random bits and found again."""
+    audio = torch.from_numpy(np.stack([_sample(name) for name in ("speech.flac", "music.ogg")]))
+    spectrum = torch.view_as_real(stft(audio / level(audio)))
+    chance = torch.Generator().manual_seed(1)
+    streams = []
+    for carriers in model.carriers("calibration"):
+        slots = 2.0 * torch.randint(2, (SECONDS * len(audio), len(carriers.write)), generator=chance) - 1
+        streams.append(carriers.stream(slots, None).reshape(len(audio), SECONDS * FRAMES, -1))
+    message, code = streams
+    residual = model.mark(spectrum, message, code)
+    received = spectrum + residual * (0.01 * spectrum.norm() / residual.norm())
+    _, host, side = model.locate(received)
+    model.read(host, side)
+    given = {
+        "mark": {"host": spectrum, "message": message, "code": code},
+        "locate": {"received": received},
+        "read": {"host": host, "side": side},
+    }
+    return {graph: {name: value.numpy() for name, value in inputs.items()} for graph, inputs in given.items()}
+
+
+def eight_bit(graph: onnx.ModelProto, name: str, feed: Feed) -> onnx.ModelProto:
+    """The graph with its convolutions in eight bits."""
+    convolutions = [node for node in graph.graph.node if node.op_type == "Conv"]
+    precise = [node.name for node in convolutions if name in PRECISE and ".leave." in node.input[1]]
+    with tempfile.TemporaryDirectory() as folder, _quietly(), redirect_stdout(io.StringIO()):
+        source, target = Path(folder) / "source.onnx", Path(folder) / "target.onnx"
+        onnx.save(graph, source)
+        quantize_static(
+            source,
+            target,
+            _Once(feed),
+            quant_format=QuantFormat.QDQ,
+            op_types_to_quantize=["Conv"],
+            nodes_to_exclude=precise,
+            per_channel=True,
+            reduce_range=True,  # processors without VNNI would saturate
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            calibrate_method=CalibrationMethod.Percentile,
+            extra_options={"CalibPercentile": OUTLIERS},
+        )
+        return onnx.load(target)
+
+
+class _Once(CalibrationDataReader):
+    """One batch to measure ranges on."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feeds: Iterator[Feed] = iter([feed])
+
+    def get_next(self) -> Feed | None:
+        return next(self._feeds, None)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the advice to prepare the graph first: it is made from a network that knows its shapes."""
+    logger = logging.getLogger()
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _sample(name: str) -> NDArray[np.float32]:
+    """The first seconds of a packaged sample, as the network hears them."""
+    with resources.as_file(resources.files("ideaw").joinpath("samples", name)) as path:
+        recording = files.read(path)
+    mono = to_network(mix(recording.samples)[:, None], recording.rate)[0]
+    return np.resize(mono, SECONDS * SEGMENT)
