@@ -6,35 +6,39 @@ samples â†’ added to the untouched original. Detection goes: the mix at 16 kHz â
 
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.grid import HOP, RATE, SEGMENT
-from ideaw.audio.rates import from_network, mix, network_length, to_network
+from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.rates import Resampler, from_network, mix, network_length, to_network
 from ideaw.audio.samples import SILENCE, as_float, check, check_not_silent, restore
-from ideaw.engine import scan, whole
+from ideaw.decision import decide
+from ideaw.engine import whole
 from ideaw.engine.network import Card, Network
+from ideaw.engine.search import WORTH_READING, Search
 from ideaw.engine.segments import embed_segments, extract_segments
+from ideaw.engine.speeds import ALL, CLOSER, NEAR, Loudest, best_speed
 from ideaw.engine.strength import fit_to_grid
 from ideaw.engine.whole import Progress
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
 from ideaw.payload.code import locating_code
 from ideaw.payload.keys import PUBLIC, Key
-from ideaw.payload.message import Content, Message
-from ideaw.results import Detection, Segment
+from ideaw.payload.message import Message
+from ideaw.payload.plan import Plan
+from ideaw.results import Detection
 
 DEFAULT_MODEL = "46+10"
 
-SURE = 1e-6
-"""The p-value below which a code counts as there."""
+Speeds = Literal["none", "near", "all"]
+_SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL}
 
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
@@ -77,7 +81,7 @@ def load(model: str | os.PathLike[str] | None = None, *, key: Key = PUBLIC, thre
 class Marker:
     """One model, ready to mark and to find with a key; made by `load`. It may be shared between threads."""
 
-    def __init__(self, network: Network, key: bytes = PUBLIC) -> None:
+    def __init__(self, network: Network, key: Key = PUBLIC) -> None:
         self._network, self._key = network.with_key(key), key
         self._code = locating_code(network.card.code_bits, key)
 
@@ -115,25 +119,23 @@ class Marker:
         floats = as_float(array)
         return restore(self._marked(floats, rate, Message.of(message), snr, _step(array), progress), array)
 
-    def detect(self, samples: ArrayLike, rate: int, *, progress: Progress | None = None) -> Detection:
-        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel."""
+    def detect(
+        self,
+        samples: ArrayLike,
+        rate: int,
+        *,
+        keys: Sequence[Key] | None = None,
+        speeds: Speeds = "near",
+        progress: Progress | None = None,
+    ) -> Detection:
+        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel.
+
+        With `keys` for the marks of any of them. Where nothing is found, other `speeds` are tried: those "near" by, up
+        to 6 % off; "all" from 0.8 to 1.25; "none".
+        """
         floats = as_float(samples)
         check(floats, rate)
-        looks = [mix(floats)]
-        if floats.shape[1] > 1 and np.ptp(floats, axis=1).any():
-            looks.extend(floats.T)
-        best: Detection | None = None
-        for number, look in enumerate(looks):
-            part = whole.part(progress, number / len(looks), (number + 1) / len(looks))
-            found = self._search(to_network(look[:, None], int(rate))[0], len(looks), part)
-            if best is None or (found.found, -found.p_value) > (best.found, -best.p_value):
-                best = found
-            if best.found:
-                break
-        if progress:
-            progress(1.0)
-        assert best is not None
-        return best
+        return self._detect(lambda: _cut(floats, int(rate)), int(rate), floats.shape, keys, speeds, progress)
 
     def embed_file(
         self,
@@ -147,16 +149,23 @@ class Marker:
         """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
         files.same_file(source, target)
         wanted = Message.of(message)
-        wanted.frame(self.message_bits, self._key)
+        Plan.of(wanted, self.message_bits, self._key)
         recording = files.read(source)
         step = files.step(target, recording.encoding)
         marked = self._marked(recording.samples, recording.rate, wanted, snr, step, progress)
         files.write(target, restore(marked, recording.samples), recording.rate, recording.encoding)
 
-    def detect_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Detection:
-        """Search the file at `path` for a mark."""
+    def detect_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keys: Sequence[Key] | None = None,
+        speeds: Speeds = "near",
+        progress: Progress | None = None,
+    ) -> Detection:
+        """Search the file at `path` for a mark; see `detect`."""
         recording = files.read(path)
-        return self.detect(recording.samples, recording.rate, progress=progress)
+        return self.detect(recording.samples, recording.rate, keys=keys, speeds=speeds, progress=progress)
 
     # The paper's own level: one-second segments at 16 kHz whose location is known
 
@@ -193,8 +202,7 @@ class Marker:
         check(floats, rate)
         check_not_silent(floats)
         rate, wanted = int(rate), self._snr(snr)
-        frame = message.frame(self.message_bits, self._key)
-        messages = np.tile(frame, (-(-network_length(len(floats), rate) // SEGMENT), 1))
+        messages = Plan.of(message, self.message_bits, self._key).frames(len(floats) / rate)
         audio = to_network(floats, rate)
         if np.square(audio, dtype=np.float64).mean() < 10 ** (SILENCE / 10):
             raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
@@ -210,57 +218,68 @@ class Marker:
             )
         return marked
 
-    def _search(self, audio: NDArray[np.float32], looks: int, progress: Progress | None) -> Detection:
-        """The answer for `(n,)` at 16 kHz; `looks` is how many such searches there may be, each with its chance."""
-        slots, carriers = self._network.code.values(self._code), self._network.code.carriers
-        stream = whole.code_stream(self._network, audio, whole.part(progress, 0.0, 0.3))
-        tracks = scan.tracks(stream, carriers, slots)
-        chances = [min(1.0, looks * math.exp(track.log_p)) for track in tracks]
-        p_value = min(chances, default=1.0)
-        if p_value >= SURE:
-            return Detection(False, None, p_value, [], ())
-        message_stream = whole.message_stream(self._network, audio, whole.part(progress, 0.3, 1.0))
-        readings = []
-        for track in (track for track, chance in zip(tracks, chances, strict=True) if chance < SURE):
-            reading = self._read(message_stream, [track])
-            known = [(stream, carriers, slots)]
-            if reading.message:
-                sent = self._network.message.values(reading.message.frame(self.message_bits, self._key))
-                known.append((message_stream, self._network.message.carriers, sent))
-            first, last = scan.span(known, track)
-            readings.append((reading, track, min(first * HOP, len(audio)), min(last * HOP, len(audio))))
-        best = next((reading for reading, *_ in readings if reading.message), None)
-        best = best or self._read(message_stream, [track for _, track, *_ in readings])
-        segments = [
-            Segment(start / RATE, end / RATE, float(track.scores.mean()), reading.message is not None, reading.content)
-            for reading, track, start, end in sorted(readings, key=lambda entry: entry[2])
-        ]
-        return Detection(best.message is not None, best.content, p_value, segments, tuple(map(float, best.logits)))
+    def _detect(
+        self,
+        blocks: Callable[[], Iterable[NDArray[np.floating]]],
+        rate: int,
+        shape: tuple[int, int],
+        keys: Sequence[Key] | None,
+        speeds: Speeds,
+        progress: Progress | None,
+    ) -> Detection:
+        """The answer for audio of a shape (n, channels), which can be gone through in blocks again and again."""
+        length, channels = shape
+        grid = _SPEEDS[speeds]
+        tried = [self._key] if keys is None else list(keys)
+        looks = (1 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
+        alike, loudest = True, Loudest()
 
-    def _read(self, message_stream: NDArray[np.float32], tracks: list[scan.Track]) -> "_Reading":
-        """The message in the seconds of some tracks together, each weighted by its evidence."""
-        starts, weights = (np.concatenate([getattr(t, name) for t in tracks]) for name in ("starts", "scores"))
-        each = scan.slot_logits(message_stream, self._network.message.carriers, starts)
-        logits = self._network.message.code.decode(weights.clip(0) @ each)
-        return _Reading(logits, Message.of_frame(logits > 0, self._key))
+        def look(channel: int | None, pace: float = 1.0) -> Detection:
+            nonlocal alike
+            search, resampler = self._search(tried), Resampler(rate / pace, RATE, 1)
+            done = 0
+            for block in blocks():
+                alike = alike and not np.ptp(block, axis=1).any()
+                chosen = mix(block) if channel is None else block[:, channel]
+                audio = resampler.push(chosen[:, None])[:, 0]
+                search.push(audio)
+                if channel is None and pace == 1:
+                    loudest.push(audio)
+                done += len(block)
+                if progress:
+                    progress(min(1.0, done / length))
+            audio = resampler.finish(round(network_length(done, rate) * pace))[:, 0]
+            search.push(audio)
+            if channel is None and pace == 1:
+                loudest.push(audio)
+            search.finish()
+            return decide(search, tried, done / rate, looks, pace)
+
+        answers = [look(None)]
+        if not answers[0].found and channels > 1 and not alike:
+            for channel in range(channels):
+                answers.append(look(channel))
+                if answers[-1].found:
+                    break
+        best = min(answers, key=lambda answer: (not answer.found, answer.p_value))
+        if not best.found and grid:
+            owners = self._search(tried)
+            pace, log_p = best_speed(owners.owners, owners.codes, loudest.samples, grid)
+            if looks * len(tried) * math.exp(log_p) < WORTH_READING:
+                faster = look(None, pace)
+                best = faster if faster.found else best
+        return best
+
+    def _search(self, keys: Sequence[Key]) -> Search:
+        """A search for the marks of some keys."""
+        codes = [locating_code(self.code_bits, key) for key in keys]
+        return Search([self._network.with_key(key) for key in keys], codes)
 
     def _snr(self, snr: float | None) -> float:
         wanted = self.card.snr if snr is None else snr
         if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
             raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
         return float(wanted)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Soft bits, and the message in them if they pass its check."""
-
-    logits: NDArray[np.float32]
-    message: Message | None
-
-    @property
-    def content(self) -> Content | None:
-        return None if self.message is None else self.message.content
 
 
 def embed_file(
@@ -277,13 +296,23 @@ def embed_file(
 
 
 def detect_file(
-    path: str | os.PathLike[str], *, model: str | None = None, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    *,
+    model: str | None = None,
+    keys: Sequence[Key] | None = None,
+    speeds: Speeds = "near",
+    progress: Progress | None = None,
 ) -> Detection:
     """Search the file at `path` for a mark; see `Marker.detect`."""
-    return _shared(model).detect_file(path, progress=progress)
+    return _shared(model).detect_file(path, keys=keys, speeds=speeds, progress=progress)
 
 
 _shared = cache(load)
+
+
+def _cut(samples: NDArray[np.floating], length: int) -> Iterator[NDArray[np.floating]]:
+    """`(n, channels)` in blocks of `length`."""
+    return (samples[start : start + length] for start in range(0, len(samples), length))
 
 
 def _step(array: NDArray) -> float:

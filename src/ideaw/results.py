@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ideaw.payload.keys import Key
 from ideaw.payload.message import Content, Message
 
 
@@ -37,6 +38,10 @@ class Detection:
     """Where the marks are; empty where no code was located."""
     bit_confidence: tuple[float, ...]
     """One soft value per message bit, positive for 1, further from 0 when surer; empty where no code was located."""
+    key: Key | None = None
+    """The key that the mark was made with; None if not found."""
+    speed: float = 1.0
+    """How many times as fast the audio was played as it was marked."""
 
     def __str__(self) -> str:
         if not self.found:

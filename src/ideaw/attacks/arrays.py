@@ -271,8 +271,9 @@ def overmark(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: floa
     """
     from ideaw.engine.network import Network
     from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+    from ideaw.payload.keys import Key
 
     begin = int(rng.integers(rate)) if len(samples) >= 2 * rate else 0
-    other = Marker(Network(model_folder(DEFAULT_MODEL)), key=rng.bytes(16))
+    other = Marker(Network(model_folder(DEFAULT_MODEL)), key=Key(rng.bytes(16)))
     marked = other.embed(samples[begin:], rate, rng.bytes(4), snr=snr)
     return np.concatenate([samples[:begin], marked])

@@ -380,9 +380,7 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "dropout": partial(dropout, share=(0.0005, 0.005)),
     "resample": partial(resample, ratio=(0.5, 0.5, 0.5, 0.69, 0.75, 2.0), start=(0.85, 0.98)),
     "amplitude": partial(amplitude, gain=(0.1, 1.6)),
-    "stretch": partial(
-        stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=(*["vocoder"] * 7, "linear")
-    ),
+    "stretch": partial(stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=(*["vocoder"] * 7, "linear")),
     "polarity": polarity,
     "shift": partial(shift, seconds=(-0.1, 0.1)),
     "crop": partial(crop, keep=(0.3, 1.0)),

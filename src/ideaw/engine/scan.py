@@ -70,7 +70,8 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
 def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track) -> tuple[int, int]:
     """First and last hop of the marked audio around a track, found hop by hop.
 
-    `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry.
+    `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry: those of
+    every second of the track, or one row for all.
     """
     hops = len(streams[0][0])
     first, last = int(track.starts[0]), int(track.starts[-1])
@@ -158,11 +159,11 @@ def _hop_evidence(
     narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32], track: Track, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
-    signs = (slots @ carriers.read).reshape(FRAMES // carriers.tile[0], -1)
+    signs = (slots @ carriers.read).reshape(len(slots), FRAMES // carriers.tile[0], -1)
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
     row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
     rows = _moving(narrow[places], narrow).astype(np.float64)
-    return (rows * signs[row]).sum(1), np.square(rows).sum(1)
+    return (rows * signs[second % len(slots), row]).sum(1), np.square(rows).sum(1)
 
 
 def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -16,7 +16,6 @@ from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import fit
-from ideaw.payload.carriers import Carriers
 
 Progress: TypeAlias = Callable[[float], None]
 """Is told from time to time which share of the work is done, 0 to 1."""
@@ -55,27 +54,6 @@ def residual(
     return out
 
 
-def code_stream(
-    network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
-) -> NDArray[np.float32]:
-    """(n,) audio → (hops, ranges) of the code's stream, whatever its place: stage 2 backwards over everything."""
-    return _stream(network, audio, network.code.carriers, lambda received: network.locate(received)[0], progress, block)
-
-
-def message_stream(
-    network: Network, audio: NDArray[np.float32], progress: Progress | None = None, block: int = BLOCK
-) -> NDArray[np.float32]:
-    """(n,) audio → (hops, ranges) of the message's stream.
-
-    Stage 2 runs again before stage 1: a sixth of the work, where its output would fill gigabytes an hour.
-    """
-
-    def read(received: NDArray[np.complex64]) -> NDArray[np.float32]:
-        return network.read(network.locate(received)[1])
-
-    return _stream(network, audio, network.message.carriers, read, progress, block)
-
-
 def _raw_residual(
     network: Network,
     audio: NDArray[np.float32],
@@ -88,7 +66,7 @@ def _raw_residual(
     slots = network.message.values(messages)
     code_second = network.code.carriers.stream(network.code.values(code))
     out = _Line(len(audio))
-    for piece in _pieces(audio, network.card.context, block, progress):
+    for piece in pieces(audio, network.card.context, block, progress):
         place = np.arange(piece.first, piece.last)
         whole = slice(piece.first // FRAMES, -(-piece.last // FRAMES))
         laid = network.message.carriers.stream(slots[whole]).reshape(-1, network.card.bins)
@@ -98,25 +76,8 @@ def _raw_residual(
     return out.samples * _level(audio)
 
 
-def _stream(
-    network: Network,
-    audio: NDArray[np.float32],
-    carriers: Carriers,
-    function: Callable[[NDArray[np.complex64]], NDArray[np.float32]],
-    progress: Progress | None,
-    block: int,
-) -> NDArray[np.float32]:
-    """What a function makes of every block's spectrum, (hops, ranges), one after another; nothing of silence."""
-    out = np.empty((-(-len(audio) // HOP), network.card.bins // carriers.tile[1]), np.float32)
-    for piece in _pieces(audio, network.card.context, block, progress):
-        inside = slice(piece.begin - piece.first, piece.end - piece.first)
-        found = carriers.narrow(function(piece.spectrum[None])[0, inside])
-        out[piece.begin : piece.end] = found * piece.spectrum[inside].any(-1, keepdims=True)
-    return out
-
-
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """A block with its context: frames `first` to `last` of a signal, of which `begin` to `end` are the block."""
 
     first: int
@@ -136,7 +97,7 @@ class _Line:
         self._length = length
         self._samples = np.zeros(-(-length // HOP) * HOP + 2 * EDGE, np.float32)
 
-    def add(self, piece: _Piece, spectrum: NDArray[np.complex64]) -> None:
+    def add(self, piece: Piece, spectrum: NDArray[np.complex64]) -> None:
         wave = istft(spectrum[piece.begin - piece.first : piece.end - piece.first])
         self._samples[piece.begin * HOP :][: len(wave)] += wave
 
@@ -146,7 +107,7 @@ class _Line:
         return self._samples[EDGE : EDGE + self._length]
 
 
-def _pieces(audio: NDArray[np.float32], context: int, block: int, progress: Progress | None) -> Iterator[_Piece]:
+def pieces(audio: NDArray[np.float32], context: int, block: int, progress: Progress | None = None) -> Iterator[Piece]:
     """The blocks of (n,) audio, one after another, each with `context` frames on both sides."""
     frames = -(-len(audio) // HOP)
     for begin in range(0, frames, block):
@@ -156,7 +117,7 @@ def _pieces(audio: NDArray[np.float32], context: int, block: int, progress: Prog
         around = _cut(audio, near[0] * HOP, near[1] * HOP)
         even = around / level(around)
         here = _cut(even, (first - near[0]) * HOP - EDGE, (last - near[0]) * HOP + EDGE)
-        yield _Piece(first, begin, end, last, len(audio), _bare_stft(here))
+        yield Piece(first, begin, end, last, len(audio), _bare_stft(here))
         if progress:
             progress(end / frames)
 

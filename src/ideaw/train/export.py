@@ -120,7 +120,8 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
             feeds = quantise.feeds(model)
         for name in GRAPHS:
             graph = _graph(model, name)
-            graph = quantise.eight_bit(graph, name, feeds[name]) if eight_bit else graph
+            if eight_bit and name in quantise.EIGHT_BIT:
+                graph = quantise.eight_bit(graph, name, feeds[name])
             (folder / f"{name}.onnx").write_bytes(_halved(graph).SerializeToString())
         card = _card(model, snr, trained)
         (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")

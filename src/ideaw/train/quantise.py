@@ -1,4 +1,4 @@
-"""Eight-bit graphs: on a CPU they are two to three times as fast, and their marks read as well.
+"""Eight-bit graphs: on a CPU they are two to three times as fast, and what they mark reads as well.
 
 Weights and hidden values of the convolutions become integers. All channels of a layer share one step, so they are
 first brought to like ranges: a factor of a hidden channel in one layer is taken back in the next, which changes
@@ -35,9 +35,11 @@ from ideaw.nets.spectrum import level, stft
 
 Feed = dict[str, NDArray[np.float32]]
 
-PRECISE = ("mark", "locate")
-"""Graphs whose last layers keep their precision: what they give out is the mark itself, a hundredth of the host, or
-the host that the message is read from."""
+EIGHT_BIT = ("mark", "read")
+"""Graphs that become so. Not `locate`: the code is the fainter of the two, and loses a twelfth of its evidence."""
+
+PRECISE = ("mark",)
+"""Graphs whose last layers keep their precision: what they give out is the mark itself, a hundredth of the host."""
 
 OUTLIERS = 99.99
 """Percentile of the hidden values up to which a range goes: a wider one would make everything else coarser."""

@@ -1,0 +1,143 @@
+"""From the traces of a search to an answer: which messages are there, where, and how sure that is.
+
+Code and message have carriers of their own. In audio without the mark of a key their signs are independent, so the
+chances of both by accident multiply; `combined` is what their product is worth.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ideaw.audio.grid import HOP, RATE
+from ideaw.engine.network import Network
+from ideaw.engine.search import WORTH_READING, Search, Trace
+from ideaw.payload.keys import Key
+from ideaw.payload.reading import Reading, read
+from ideaw.results import Detection, Segment
+
+SURE = 1e-6
+"""The chance of an accident below which a mark counts as found: one in a million files …"""
+
+HOURS = 10_000
+"""… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
+
+DISAGREES = 1.0
+"""Standard deviations below which a second does not say what the message says."""
+
+LEAST_PART = 2
+"""Seconds in a row that say something else before they are read by themselves."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trace, the chance of its code by accident, and what it says."""
+
+    trace: Trace
+    chance: float
+    reading: Reading
+    parts: int = 1
+    """How many there are of it."""
+
+    @property
+    def p_value(self) -> float:
+        """The chance of all this by accident; a trace of n parts was read less than 2 · n times."""
+        read = combined(self.chance, min(1.0, 2 * self.parts * self.reading.p_value))
+        return read if self.reading.message else self.chance
+
+
+def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, pace: float = 1.0) -> Detection:
+    """The answer for audio of so many seconds, in which `looks` searches are made, this one at speed `pace`."""
+    tried = looks * len(keys) * max(search.chunks, 1)
+    limit = min(SURE, seconds / 3600 / HOURS)
+    least = min(1.0, tried * math.exp(search.log_p))
+    found: list[Found] = []
+    for trace in search.traces:
+        chance = min(1.0, tried * math.exp(trace.log_p))
+        if chance < WORTH_READING:
+            parts = _messages(trace, search.owners[trace.owner])
+            found.extend(Found(part, chance, reading, len(parts)) for part, reading in parts)
+    together = _together(found, search.owners)
+    readable = sorted((each for each in (*found, *together) if each.reading.message), key=lambda each: each.p_value)
+    best = readable[0] if readable and readable[0].p_value < limit else None
+    if best is None:
+        there = [each for each in found if each.chance < limit]
+        logits = min(there, key=lambda each: each.chance).reading.logits if there else ()
+        return Detection(False, None, least, _segments(there, seconds, pace), tuple(map(float, logits)), None)
+    sure = [each for each in found if each.p_value < limit or each.trace.owner == best.trace.owner]
+    assert best.reading.message is not None
+    return Detection(
+        True,
+        best.reading.message.content,
+        best.p_value,
+        _segments(sure, seconds, pace),
+        tuple(map(float, best.reading.logits)),
+        keys[best.trace.owner],
+    )
+
+
+def combined(one: float, other: float) -> float:
+    """The chance that the product of two independent p-values is as small as that of these (Fisher)."""
+    product = one * other
+    return min(1.0, product * (1 - math.log(product))) if product > 0 else 0.0
+
+
+def _messages(trace: Trace, owner: Network) -> list[tuple[Trace, Reading]]:
+    """What a trace says; in parts where two marked pieces were put together so that their seconds follow each other."""
+    reading = read(trace.values, owner.message.code, owner.key)
+    seconds = len(trace.starts)
+    if reading.frames is None:
+        cuts = [seconds // 2] if seconds >= 2 * LEAST_PART and not reading.missing else []
+    else:
+        sent = owner.message.values(reading.frames)
+        power = np.sqrt(np.square(trace.values, dtype=np.float64).sum(1)).clip(1e-12)
+        other = (trace.values * sent).sum(1) / power < DISAGREES
+        edges = np.flatnonzero(np.diff(other, prepend=False, append=False))
+        runs = [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a >= LEAST_PART]
+        cuts = sorted({edge for run in runs for edge in run} - {0, seconds})
+    if not cuts:
+        return [(trace, reading)]
+    parts = [found for part in _cut(trace, cuts) for found in _messages(part, owner)]
+    # Parts that say nothing by themselves may be what one message has left of itself.
+    return parts if any(said.message for _, said in parts) else [(trace, reading)]
+
+
+def _cut(trace: Trace, cuts: list[int]) -> list[Trace]:
+    """The trace as several, cut before these seconds."""
+    edges = [0, *cuts, len(trace.starts)]
+    parts = []
+    for begin, end in pairwise(edges):
+        first = trace.first if begin == 0 else int(trace.starts[begin])
+        last = trace.last if end == len(trace.starts) else int(trace.starts[end])
+        kept = {name: getattr(trace, name)[begin:end] for name in ("starts", "scores", "values")}
+        parts.append(replace(trace, first=first, last=last, **kept))
+    return parts
+
+
+def _together(found: list[Found], owners: Sequence[Network]) -> list[Found]:
+    """What all traces of a key say together, where none of them says it alone: a long message in pieces."""
+    out = []
+    for number, owner in enumerate(owners):
+        mine = [each for each in found if each.trace.owner == number]
+        if len(mine) > 1 and not any(each.reading.message for each in mine):
+            values = np.concatenate([each.trace.values for each in mine])
+            surest = min(mine, key=lambda each: each.chance)
+            out.append(replace(surest, reading=read(values, owner.message.code, owner.key), parts=len(mine)))
+    return out
+
+
+def _segments(found: list[Found], seconds: float, pace: float) -> list[Segment]:
+    """Where the marks are, in seconds of the audio as it was given."""
+    second = HOP / RATE / pace
+    return [
+        Segment(
+            min(each.trace.first * second, seconds),
+            min(each.trace.last * second, seconds),
+            float(each.trace.scores.mean()),
+            each.reading.message is not None,
+            None if each.reading.message is None else each.reading.message.content,
+        )
+        for each in sorted(found, key=lambda each: each.trace.first)
+    ]

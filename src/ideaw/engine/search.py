@@ -1,0 +1,200 @@
+"""The search for marks in audio that arrives in blocks: chunk after chunk, each listened to once, in bounded memory.
+
+Stage 2 runs backwards over everything; its output tells for every key at once where that key's code is. Stage 1 runs
+only there. Chunks overlap by more than a second, and what goes on from one chunk to the next is put together again.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import FRAMES, HOP
+from ideaw.audio.level import NEAR, level
+from ideaw.audio.spectrum import stft
+from ideaw.engine import scan
+from ideaw.engine.network import Network, Rest
+from ideaw.payload.reading import read
+
+CHUNK = 120 * FRAMES
+"""Hops of a chunk: enough seconds to add up where a mark is faint."""
+
+LISTENED = 8 * FRAMES
+"""Hops that go through the network at once."""
+
+MARGIN = NEAR + 2
+"""Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
+
+WORTH_READING = 1e-3
+"""Chance of a code by accident below which the message is read."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Marked seconds that follow each other, and what they say."""
+
+    owner: int
+    """Which of the keys."""
+    starts: NDArray[np.int64]
+    """The hops that the seconds begin at."""
+    scores: NDArray[np.float64]
+    """The code's evidence in each, in standard deviations."""
+    log_p: float
+    """Logarithm of at most the chance of this code by accident, in one chunk."""
+    values: NDArray[np.float32]
+    """(seconds, slots): the message's soft values, weighted by the evidence."""
+    first: int
+    last: int
+    """The hops that the marked audio begins at and ends before."""
+
+
+@dataclass
+class Search:
+    """Looks for the marks of some keys, each given as a network with its carriers, in 16 kHz audio."""
+
+    owners: Sequence[Network]
+    codes: Sequence[NDArray[np.integer]]
+    """The locating code of each."""
+    chunk: int = CHUNK
+    log_p: float = 0.0
+    """The least `log_p` of any track in any chunk, of which there were `chunks`."""
+    chunks: int = 0
+    traces: list[Trace] = field(default_factory=list)
+    """What was found, in the order of its beginning."""
+    _waiting: list[NDArray[np.float32]] = field(default_factory=list)
+    _hop: int = 0
+    """The hop at which what is waiting begins."""
+    _done: int = 0
+    """The hop up to which everything was searched."""
+
+    @property
+    def margin(self) -> int:
+        """Hops on each side of a chunk that are listened to as well: a second, and all that the network looks at."""
+        return FRAMES + 2 * scan.DRIFT + self.owners[0].card.context + MARGIN
+
+    def push(self, audio: NDArray[np.float32]) -> None:
+        """Go on with `(n,)` samples."""
+        self._waiting.append(audio)
+        needed = (self._done - self._hop + self.chunk + self.margin) * HOP
+        if sum(map(len, self._waiting)) >= needed:
+            self._waiting = [np.concatenate(self._waiting)]
+            while len(self._waiting[0]) >= needed:
+                self._search(self._waiting[0][:needed], self._done + self.chunk)
+                begin = max(self._done - self.margin, 0)
+                self._waiting = [self._waiting[0][(begin - self._hop) * HOP :]]
+                self._hop = begin
+                needed = (self._done - self._hop + self.chunk + self.margin) * HOP
+
+    def finish(self) -> None:
+        """There is no more: search the rest."""
+        rest = np.concatenate([*self._waiting, np.empty(0, np.float32)])
+        if self._hop * HOP + len(rest) > self._done * HOP:
+            self._search(rest, self._hop - (-len(rest) // HOP))
+        self._waiting = []
+
+    def _search(self, audio: NDArray[np.float32], end: int) -> None:
+        """Look through audio that begins at hop `_hop`; everything up to hop `end` is then done."""
+        heard = Heard(self.owners[0], audio)
+        self.chunks += 1
+        for number, (owner, code) in enumerate(zip(self.owners, self.codes, strict=True)):
+            slots = owner.code.values(code)
+            for track in scan.tracks(heard.code, owner.code.carriers, slots):
+                self.log_p = min(self.log_p, track.log_p)
+                if track.log_p < math.log(WORTH_READING):
+                    self._add(_traced(heard, number, owner, slots, track, self._hop))
+        self._done = end
+
+    def _add(self, new: Trace) -> None:
+        """Put a trace to the others: as what follows one of an earlier chunk, or by itself."""
+        for place, known in enumerate(self.traces):
+            if known.owner == new.owner and (joined := _joined(known, new)):
+                self.traces[place] = joined
+                return
+        self.traces.append(new)
+        self.traces.sort(key=lambda trace: trace.first)
+
+
+class Heard:
+    """What the network hears in some audio: the code's stream everywhere, the message's on demand."""
+
+    def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
+        self._network = network
+        self.hops = -(-len(audio) // HOP)
+        self.code = np.empty((self.hops, network.card.bins // network.code.carriers.tile[1]), np.float32)
+        self._sound = np.empty(self.hops, bool)
+        self._rest: list[tuple[int, Rest]] = []
+        context = network.card.context
+        for begin in range(0, self.hops, LISTENED):
+            end = min(begin + LISTENED, self.hops)
+            first, last = max(begin - context, 0), min(end + context, self.hops)
+            inside = slice(begin - first, end - first)
+            spectrum = _even_spectrum(audio, first, last)
+            code, (host, side) = network.locate(spectrum[None])
+            self._sound[begin:end] = spectrum[inside].any(-1)
+            self.code[begin:end] = network.code.carriers.narrow(code[0, inside])
+            self._rest.append((begin, (host[0][:, inside], side[0][:, inside])))
+        self.code *= self._sound[:, None]
+
+    def message(self, first: int, last: int) -> NDArray[np.float32]:
+        """(hops, ranges) of the message's stream, which is filled in from hop `first` to `last`, and 0 elsewhere."""
+        out = np.zeros_like(self.code)
+        context = self._network.card.context
+        for begin in range(max(first, 0), min(last, self.hops), LISTENED):
+            end = min(begin + LISTENED, last, self.hops)
+            around = max(begin - context, 0), min(end + context, self.hops)
+            stream = self._network.read(self._between(*around))[0, begin - around[0] : end - around[0]]
+            out[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
+        return out
+
+    def _between(self, first: int, last: int) -> Rest:
+        """What `locate` left, from one hop to another."""
+        parts = [
+            tuple(kind[:, max(first - begin, 0) : max(last - begin, 0)] for kind in rest)
+            for begin, rest in self._rest
+            if begin < last and begin + rest[0].shape[1] > first
+        ]
+        host, side = (np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
+        return host, side
+
+
+def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
+    """(n,) audio → (last − first, BINS): its spectrum at these hops, at level 1."""
+    begin = max(first - MARGIN, 0)
+    around = audio[begin * HOP : (last + MARGIN) * HOP]
+    whole = np.pad(around, (0, -len(around) % HOP))
+    return stft(whole / level(whole))[first - begin : last - begin]
+
+
+def _traced(
+    heard: Heard, number: int, owner: Network, slots: NDArray[np.float32], track: scan.Track, hop: int
+) -> Trace:
+    """A track with what is read in it; its hops count from hop `hop` on."""
+    stream = heard.message(int(track.starts[0]) - FRAMES, int(track.starts[-1]) + 2 * FRAMES)
+    values = track.scores.clip(0)[:, None] * scan.slot_logits(stream, owner.message.carriers, track.starts)
+    known = [(heard.code, owner.code.carriers, slots[None])]
+    frames = read(values, owner.message.code, owner.key).frames
+    if frames is not None:
+        known.append((stream, owner.message.carriers, owner.message.values(frames)))
+    first, last = scan.span(known, track)
+    return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)
+
+
+def _joined(known: Trace, new: Trace) -> Trace | None:
+    """Two traces as one, if the later goes on with the seconds of the earlier; else None."""
+    near = np.abs(new.starts[:, None] - known.starts) <= scan.DRIFT
+    step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES)
+    if not near.any() and step > scan.DRIFT:
+        return None
+    # Where both know a second, the later chunk has heard more of what follows it.
+    kept = known.starts < new.starts[0] - scan.DRIFT
+    return replace(
+        known,
+        starts=np.concatenate([known.starts[kept], new.starts]),
+        scores=np.concatenate([known.scores[kept], new.scores]),
+        values=np.concatenate([known.values[kept], new.values]),
+        log_p=min(known.log_p, new.log_p),
+        first=min(known.first, new.first),
+        last=max(known.last, new.last),
+    )
