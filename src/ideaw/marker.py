@@ -7,7 +7,7 @@ samples â†’ added to the untouched original. Detection goes: the mix at 16 kHz â
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,22 +17,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.grid import RATE, SEGMENT
-from ideaw.audio.rates import Resampler, from_network, mix, network_length, to_network
-from ideaw.audio.samples import SILENCE, as_float, check, check_not_silent, restore
+from ideaw.audio.blocks import Progress, Waiting, cut, told
+from ideaw.audio.grid import FRAMES, RATE, SEGMENT
+from ideaw.audio.rates import Resampler, mix, network_length
+from ideaw.audio.samples import (
+    SILENCE,
+    as_float,
+    check,
+    check_channels,
+    check_finite,
+    check_length,
+    check_not_silent,
+    check_power,
+    check_rate,
+    restore,
+)
 from ideaw.decision import decide
-from ideaw.engine import whole
+from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Card, Network
 from ideaw.engine.search import WORTH_READING, Search
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.speeds import ALL, CLOSER, NEAR, Loudest, best_speed
 from ideaw.engine.strength import fit_to_grid
-from ideaw.engine.whole import Progress
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
 from ideaw.payload.code import locating_code
 from ideaw.payload.keys import PUBLIC, Key
 from ideaw.payload.message import Message
-from ideaw.payload.plan import Plan
+from ideaw.payload.plan import Plan, capacity
 from ideaw.results import Detection
 
 DEFAULT_MODEL = "46+10"
@@ -42,6 +53,15 @@ _SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL
 
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
+
+FILE_BLOCK, STREAM_BLOCK = 15, 2
+"""Seconds that are marked at once: in a file, and in a stream, where they are waited for."""
+
+STREAM_LATENCY = 10
+"""Seconds that a search in a stream may take, unless it is told otherwise."""
+
+BLOCK_SECONDS = 5
+"""Seconds of an array that are taken at once."""
 
 LEFT = 0.25
 """Share of a mark that must be left when it is rounded to the samples' width: at 0.17 it was lost, at 0.26 found."""
@@ -113,11 +133,51 @@ class Marker:
     ) -> NDArray:
         """`(n,)` or `(n, channels)` samples with the message in every second; shape, rate and type stay.
 
-        Every second of every channel keeps at least `snr` dB (None: what the model's card says).
+        Every second of every channel keeps at least `snr` dB (None: what the model's card says). A message that does
+        not fit into one second is spread over as many as it needs.
         """
         array = np.asarray(samples)
         floats = as_float(array)
-        return restore(self._marked(floats, rate, Message.of(message), snr, _step(array), progress), array)
+        check(floats, rate)
+        check_not_silent(floats)
+        plan = Plan.of(Message.of(message), self.message_bits, self._key)
+        plan.frames(len(floats) / rate)
+        embedding = self._embedding(plan, int(rate), floats.shape[1], snr, _step(array), FILE_BLOCK)
+        parts = [embedding.push(block) for block in told(cut(floats, BLOCK_SECONDS * int(rate)), len(floats), progress)]
+        marked = np.concatenate([*parts, embedding.finish()])
+        self._check_marked(embedding)
+        return restore(marked, array)
+
+    def embed_stream(
+        self,
+        blocks: Iterable[ArrayLike],
+        rate: int,
+        message: Given,
+        *,
+        snr: float | None = None,
+        latency: int = STREAM_BLOCK + 2,
+    ) -> Iterator[NDArray]:
+        """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
+
+        A sample comes out at most `latency` seconds after it went in: 3 or more, and the more the faster. A stream may
+        end before a long message was written once; `capacity` says how many seconds it needs.
+        """
+        plan = Plan.of(Message.of(message), self.message_bits, self._key)
+        check_rate(rate)
+        embedding, waiting = None, Waiting()
+        for block in blocks:
+            array = np.asarray(block)
+            floats = as_float(array)
+            check_finite(floats)
+            if embedding is None:
+                embedding = self._embedding(plan, rate, floats.shape[1], snr, _step(array), max(1, latency - 2))
+            waiting.put(array)
+            marked = embedding.push(floats)
+            if len(marked):
+                yield restore(marked, waiting.take(len(marked)))
+        if embedding is not None:
+            rest = embedding.finish()
+            yield restore(rest, waiting.take(len(rest)))
 
     def detect(
         self,
@@ -135,7 +195,43 @@ class Marker:
         """
         floats = as_float(samples)
         check(floats, rate)
-        return self._detect(lambda: _cut(floats, int(rate)), int(rate), floats.shape, keys, speeds, progress)
+        length, channels = floats.shape
+        blocks = partial(cut, floats, BLOCK_SECONDS * int(rate))
+        return self._detect(blocks, int(rate), channels, length, self._keys(keys), speeds, progress)
+
+    def detect_stream(
+        self,
+        blocks: Iterable[ArrayLike],
+        rate: int,
+        *,
+        keys: Sequence[Key] | None = None,
+        latency: int = STREAM_LATENCY,
+    ) -> Iterator[Detection]:
+        """Search audio that arrives in blocks, in its mix: what is known by now, after every few seconds and at the end.
+
+        A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
+        the seconds of so long a stretch add up.
+        """
+        check_rate(rate)
+        tried = self._keys(keys)
+        search = self._search(tried)
+        search.chunk = max(1, latency * FRAMES - 2 * search.margin)
+        resampler, length, chunks = Resampler(rate, RATE, 1), 0, 0
+        for block in blocks:
+            floats = as_float(block)
+            check_finite(floats)
+            length += len(floats)
+            search.push(resampler.push(mix(floats)[:, None])[:, 0])
+            if search.chunks > chunks:
+                chunks = search.chunks
+                yield decide(search, tried, length / rate)
+        search.push(resampler.finish(network_length(length, rate))[:, 0])
+        search.finish()
+        yield decide(search, tried, length / rate)
+
+    def capacity(self, seconds: float) -> int:
+        """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
+        return capacity(seconds, self.message_bits)
 
     def embed_file(
         self,
@@ -148,12 +244,33 @@ class Marker:
     ) -> None:
         """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
         files.same_file(source, target)
-        wanted = Message.of(message)
-        Plan.of(wanted, self.message_bits, self._key)
-        recording = files.read(source)
-        step = files.step(target, recording.encoding)
-        marked = self._marked(recording.samples, recording.rate, wanted, snr, step, progress)
-        files.write(target, restore(marked, recording.samples), recording.rate, recording.encoding)
+        plan = Plan.of(Message.of(message), self.message_bits, self._key)
+        with files.opened(source) as recording:
+            rate, channels, frames = recording.rate, recording.channels, recording.frames
+            check_rate(rate)
+            check_channels(channels)
+            step = files.step(target, recording.encoding)
+            embedding = self._embedding(plan, rate, channels, snr, step, FILE_BLOCK)
+            if frames is not None:
+                check_length(frames, rate)
+                plan.frames(frames / rate)
+            waiting, length = Waiting(), 0
+            with files.writing(target, rate, channels, recording.encoding, frames) as write:
+                for block in told(recording.blocks(), frames, progress):
+                    check_finite(block)
+                    length += len(block)
+                    waiting.put(block)
+                    marked = embedding.push(block)
+                    if len(marked):
+                        write(restore(marked, waiting.take(len(marked))))
+                rest = embedding.finish()
+                if len(rest):
+                    write(restore(rest, waiting.take(len(rest))))
+                check_length(length, rate)
+                plan.frames(length / rate)
+                self._check_marked(embedding)
+        if progress:
+            progress(1.0)
 
     def detect_file(
         self,
@@ -164,8 +281,23 @@ class Marker:
         progress: Progress | None = None,
     ) -> Detection:
         """Search the file at `path` for a mark; see `detect`."""
-        recording = files.read(path)
-        return self.detect(recording.samples, recording.rate, keys=keys, speeds=speeds, progress=progress)
+
+        def blocks() -> Iterator[NDArray[np.float64]]:
+            with files.opened(path) as recording:
+                length = 0
+                for block in recording.blocks():
+                    check_finite(block)
+                    length += len(block)
+                    yield block
+                check_length(length, recording.rate)
+
+        with files.opened(path) as recording:
+            rate, channels, frames = recording.rate, recording.channels, recording.frames
+        check_rate(rate)
+        check_channels(channels)
+        if frames is not None:
+            check_length(frames, rate)
+        return self._detect(blocks, rate, channels, frames, self._keys(keys), speeds, progress)
 
     # The paper's own level: one-second segments at 16 kHz whose location is known
 
@@ -189,86 +321,60 @@ class Marker:
         message, code = extract_segments(self._network, _segments(array))
         return (message[0], code[0]) if array.ndim == 1 else (message, code)
 
-    def _marked(
-        self,
-        floats: NDArray[np.float64],
-        rate: int,
-        message: Message,
-        snr: float | None,
-        step: float,
-        progress: Progress | None,
-    ) -> NDArray[np.float64]:
-        """`(n, channels)` with the mark in it; what is added is in multiples of `step`, unless that is 0."""
-        check(floats, rate)
-        check_not_silent(floats)
-        rate, wanted = int(rate), self._snr(snr)
-        messages = Plan.of(message, self.message_bits, self._key).frames(len(floats) / rate)
-        audio = to_network(floats, rate)
-        if np.square(audio, dtype=np.float64).mean() < 10 ** (SILENCE / 10):
+    def _embedding(
+        self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int
+    ) -> Embedding:
+        return Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block)
+
+    def _check_marked(self, embedding: Embedding) -> None:
+        """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
+        check_power(embedding.power)
+        if embedding.narrow_power < 10 ** (SILENCE / 10):
             raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
-        narrow = whole.residual(self._network, audio, messages, self._code, wanted, progress)
-        residual = from_network(narrow, rate, len(floats))
-        marked = floats.copy()
-        for channel in range(floats.shape[1]):
-            original = floats[:, channel]
-            marked[:, channel] += fit_to_grid(residual[:, channel], original, wanted, rate, step)
-        if np.vdot(marked - floats, residual) < LEFT * np.vdot(residual, residual):
+        if embedding.left < LEFT:
             raise AudioError(
-                f"too quiet: a mark {wanted:g} dB below this audio rounds away; use wider samples or a lower SNR"
+                f"too quiet: a mark {embedding.snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
             )
-        return marked
 
     def _detect(
         self,
         blocks: Callable[[], Iterable[NDArray[np.floating]]],
         rate: int,
-        shape: tuple[int, int],
-        keys: Sequence[Key] | None,
+        channels: int,
+        length: int | None,
+        keys: Sequence[Key],
         speeds: Speeds,
         progress: Progress | None,
     ) -> Detection:
-        """The answer for audio of a shape (n, channels), which can be gone through in blocks again and again."""
-        length, channels = shape
+        """The answer for audio that can be gone through in blocks again and again, of `length` if that is known."""
         grid = _SPEEDS[speeds]
-        tried = [self._key] if keys is None else list(keys)
         looks = (1 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
-        alike, loudest = True, Loudest()
-
-        def look(channel: int | None, pace: float = 1.0) -> Detection:
-            nonlocal alike
-            search, resampler = self._search(tried), Resampler(rate / pace, RATE, 1)
-            done = 0
+        first = _Look(self._search(keys), rate)
+        for block in told(blocks(), length, progress):
+            first.push(block)
+        best = first.answer(keys, looks)
+        if not best.found and not first.alike:
+            each = [_Look(self._search(keys), rate, channel) for channel in range(channels)]
             for block in blocks():
-                alike = alike and not np.ptp(block, axis=1).any()
-                chosen = mix(block) if channel is None else block[:, channel]
-                audio = resampler.push(chosen[:, None])[:, 0]
-                search.push(audio)
-                if channel is None and pace == 1:
-                    loudest.push(audio)
-                done += len(block)
-                if progress:
-                    progress(min(1.0, done / length))
-            audio = resampler.finish(round(network_length(done, rate) * pace))[:, 0]
-            search.push(audio)
-            if channel is None and pace == 1:
-                loudest.push(audio)
-            search.finish()
-            return decide(search, tried, done / rate, looks, pace)
-
-        answers = [look(None)]
-        if not answers[0].found and channels > 1 and not alike:
-            for channel in range(channels):
-                answers.append(look(channel))
-                if answers[-1].found:
-                    break
-        best = min(answers, key=lambda answer: (not answer.found, answer.p_value))
+                for look in each:
+                    look.push(block)
+            best = min((best, *(look.answer(keys, looks) for look in each)), key=_surest)
         if not best.found and grid:
-            owners = self._search(tried)
-            pace, log_p = best_speed(owners.owners, owners.codes, loudest.samples, grid)
-            if looks * len(tried) * math.exp(log_p) < WORTH_READING:
-                faster = look(None, pace)
-                best = faster if faster.found else best
+            pace, log_p = best_speed(first.search.owners, first.search.codes, first.loudest.samples, grid)
+            if looks * len(keys) * math.exp(log_p) < WORTH_READING:
+                paced = _Look(self._search(keys), rate, pace=pace)
+                for block in blocks():
+                    paced.push(block)
+                best = min(best, paced.answer(keys, looks), key=_surest)
+        if progress:
+            progress(1.0)
         return best
+
+    def _keys(self, keys: Sequence[Key] | None) -> Sequence[Key]:
+        """The keys to look for: the marker's own, unless others are given."""
+        if keys is not None and not keys:
+            raise IdeawError("there are no keys to look for; give at least one")
+        return [self._key] if keys is None else list(keys)
 
     def _search(self, keys: Sequence[Key]) -> Search:
         """A search for the marks of some keys."""
@@ -280,6 +386,36 @@ class Marker:
         if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
             raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
         return float(wanted)
+
+
+class _Look:
+    """One way through audio in blocks: its mix or a channel, at some speed."""
+
+    def __init__(self, search: Search, rate: int, channel: int | None = None, pace: float = 1.0) -> None:
+        self.search, self.loudest, self.alike = search, Loudest(), True
+        self._rate, self._channel, self._pace, self._length = rate, channel, pace, 0
+        self._resampler = Resampler(rate / pace, RATE, 1)
+
+    def push(self, block: NDArray[np.floating]) -> None:
+        """Go on with `(n, channels)`."""
+        self._length += len(block)
+        self.alike = self.alike and not np.ptp(block, axis=1).any()
+        chosen = mix(block) if self._channel is None else block[:, self._channel]
+        self._hear(self._resampler.push(chosen[:, None]))
+
+    def answer(self, keys: Sequence[Key], looks: int) -> Detection:
+        """What was found, if this is one of so many looks."""
+        self._hear(self._resampler.finish(round(network_length(self._length, self._rate) * self._pace)))
+        self.search.finish()
+        return decide(self.search, keys, self._length / self._rate, looks, self._pace)
+
+    def _hear(self, audio: NDArray[np.float32]) -> None:
+        self.search.push(audio[:, 0])
+        self.loudest.push(audio[:, 0])
+
+
+def _surest(answer: Detection) -> tuple[bool, float]:
+    return not answer.found, answer.p_value
 
 
 def embed_file(
@@ -308,11 +444,6 @@ def detect_file(
 
 
 _shared = cache(load)
-
-
-def _cut(samples: NDArray[np.floating], length: int) -> Iterator[NDArray[np.floating]]:
-    """`(n, channels)` in blocks of `length`."""
-    return (samples[start : start + length] for start in range(0, len(samples), length))
 
 
 def _step(array: NDArray) -> float:
