@@ -12,6 +12,9 @@ from ideaw.audio.grid import FRAMES, HOP
 FLOOR = 1e-4
 """Level of silence, −80 dBFS: what is quieter is not brought up further."""
 
+NEAR = FRAMES // 2 + 1
+"""Hops around a moment that its level depends on."""
+
 
 def level(samples: np.ndarray) -> np.ndarray:
     """(..., hops · HOP) samples → the level at each of them, the same shape, at least FLOOR."""

@@ -11,11 +11,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import EDGE, FRAMES, HOP, SEGMENT
-from ideaw.audio.level import level
-from ideaw.audio.spectrum import istft, stft
+from ideaw.audio.grid import EDGE, FRAMES, HOP, RATE, SEGMENT
+from ideaw.audio.level import NEAR, level
+from ideaw.audio.spectrum import stft
+from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
-from ideaw.engine.strength import fit
 from ideaw.payload.carriers import Carriers
 
 Progress: TypeAlias = Callable[[float], None]
@@ -23,9 +23,6 @@ Progress: TypeAlias = Callable[[float], None]
 
 BLOCK = 30 * FRAMES
 """Frames of a block."""
-
-NEAR = FRAMES // 2 + 1
-"""Hops around a moment that its level depends on."""
 
 
 def residual(
@@ -35,24 +32,19 @@ def residual(
     code: NDArray[np.integer],
     snr: float,
     progress: Progress | None = None,
-    block: int = BLOCK,
-) -> NDArray[np.float32]:
+) -> NDArray[np.float64]:
     """(channels, n) audio → (channels, n) residual, `snr` dB or more below every second of every channel.
 
     `messages` (seconds, message_bits) and `code` (code_bits,) are zeros and ones; second k is written from sample
-    16,000 · k on. Channels that are alike are marked alike, and once.
+    16,000 · k on.
     """
-    out = np.empty_like(audio)
-    for channel, row in enumerate(audio):
-        twin = next((earlier for earlier in range(channel) if np.array_equal(audio[earlier], row)), None)
-        if twin is not None:
-            out[channel] = out[twin]
-            continue
-        share = part(progress, channel / len(audio), (channel + 1) / len(audio))
-        out[channel] = fit(_raw_residual(network, row, messages, code, share, block), row, snr, SEGMENT)
-    if progress:
-        progress(1.0)
-    return out
+    embedding = Embedding(network, messages, code, RATE, len(audio), snr, 0.0)
+    marked = []
+    for start in range(0, audio.shape[1], SEGMENT):
+        marked.append(embedding.push(audio[:, start : start + SEGMENT].T))
+        if progress:
+            progress(min(start + SEGMENT, audio.shape[1]) / audio.shape[1])
+    return np.concatenate([*marked, embedding.finish()]).T - audio
 
 
 def code_stream(
@@ -74,28 +66,6 @@ def message_stream(
         return network.read(network.locate(received)[1])
 
     return _stream(network, audio, network.message.carriers, read, progress, block)
-
-
-def _raw_residual(
-    network: Network,
-    audio: NDArray[np.float32],
-    messages: NDArray[np.integer],
-    code: NDArray[np.integer],
-    progress: Progress | None,
-    block: int,
-) -> NDArray[np.float32]:
-    """(n,) → (n,): what the network adds, before its level is settled."""
-    slots = network.message.values(messages)
-    code_second = network.code.carriers.stream(network.code.values(code))
-    out = _Line(len(audio))
-    for piece in _pieces(audio, network.card.context, block, progress):
-        place = np.arange(piece.first, piece.last)
-        whole = slice(piece.first // FRAMES, -(-piece.last // FRAMES))
-        laid = network.message.carriers.stream(slots[whole]).reshape(-1, network.card.bins)
-        message_part = laid[place - whole.start * FRAMES]
-        spectrum = network.mark(piece.spectrum[None], message_part[None], code_second[place % FRAMES][None])[0]
-        out.add(piece, spectrum)
-    return out.samples * _level(audio)
 
 
 def _stream(
@@ -129,23 +99,6 @@ class _Piece:
     """(last − first, BINS), of audio at level 1."""
 
 
-class _Line:
-    """A signal put together from the spectra of its blocks."""
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-        self._samples = np.zeros(-(-length // HOP) * HOP + 2 * EDGE, np.float32)
-
-    def add(self, piece: _Piece, spectrum: NDArray[np.complex64]) -> None:
-        wave = istft(spectrum[piece.begin - piece.first : piece.end - piece.first])
-        self._samples[piece.begin * HOP :][: len(wave)] += wave
-
-    @property
-    def samples(self) -> NDArray[np.float32]:
-        """(n,)"""
-        return self._samples[EDGE : EDGE + self._length]
-
-
 def _pieces(audio: NDArray[np.float32], context: int, block: int, progress: Progress | None) -> Iterator[_Piece]:
     """The blocks of (n,) audio, one after another, each with `context` frames on both sides."""
     frames = -(-len(audio) // HOP)
@@ -166,18 +119,6 @@ def _bare_stft(samples: NDArray[np.float32]) -> NDArray[np.complex64]:
     margin = -(-EDGE // HOP)
     missing = margin * HOP - EDGE
     return stft(np.pad(samples, missing))[margin:-margin]
-
-
-def _level(audio: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(n,) → the level at each sample, block by block."""
-    frames = -(-len(audio) // HOP)
-    out = np.empty(frames * HOP, np.float32)
-    for begin in range(0, frames, BLOCK):
-        end = min(begin + BLOCK, frames)
-        first, last = max(begin - NEAR - 2, 0), min(end + NEAR + 2, frames)
-        around = level(_cut(audio, first * HOP, last * HOP))
-        out[begin * HOP : end * HOP] = around[(begin - first) * HOP : (end - first) * HOP]
-    return out[: len(audio)]
 
 
 def _cut(samples: NDArray[np.float32], start: int, stop: int) -> NDArray[np.float32]:
