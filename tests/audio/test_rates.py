@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ideaw.audio.grid import RATE
-from ideaw.audio.rates import from_network, mix, network_length, to_network
+from ideaw.audio.rates import DELAY, Resampler, from_network, mix, network_length, to_network
 
 RATES = [
     8_000,
@@ -75,6 +75,27 @@ def test_any_rate_keeps_length_and_channels(rate: int, length: int, channels: in
     assert back.shape == (length, channels)
     if channels > 1:
         assert not back[:, 0].any()
+
+
+@pytest.mark.parametrize("rate", [*RATES, 16_001, 186_616, 191_999])
+@pytest.mark.parametrize("most", [700, 30_000])
+def test_pieces_give_what_the_whole_gives(rate: int, most: int) -> None:
+    rng = np.random.default_rng(rate)
+    samples = rng.standard_normal((int(1.3 * rate) + 7, 2)).astype(np.float32)
+
+    def in_pieces(columns: np.ndarray, source: int, target: int, length: int) -> np.ndarray:
+        stream, pieces, place, given = Resampler(source, target, 2), [], 0, 0
+        while place < len(columns):
+            piece = columns[place : place + int(rng.integers(0, most))]
+            pieces.append(stream.push(piece))
+            place, given = place + len(piece), given + len(pieces[-1])
+            assert place / source - given / target <= (DELAY if source != target else 0)
+        return np.concatenate([*pieces, stream.finish(length)])
+
+    there = to_network(samples, rate)
+    assert np.array_equal(in_pieces(samples, rate, RATE, network_length(len(samples), rate)).T, there)
+    back = from_network(there, rate, len(samples))
+    assert np.array_equal(in_pieces(there.T, RATE, rate, len(samples)), back)
 
 
 def test_mix_is_the_mean_of_the_channels(music: np.ndarray) -> None:

@@ -5,7 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES, HOP, SEGMENT
-from ideaw.engine import scan, whole
+from ideaw.engine import scan
+from ideaw.engine.embedding import Embedding
+from ideaw.engine.search import Heard
 from ideaw.engine.network import Network
 from ideaw.payload.carriers import Carriers, drawn
 from ideaw.payload.code import locating_code
@@ -51,13 +53,14 @@ def marked(network: Network, speech: NDArray[np.float32]) -> NDArray[np.float32]
     """Speech with a mark whose seconds begin with it."""
     messages = np.random.default_rng(0).integers(0, 2, (6, network.card.message_bits))
     bits = locating_code(network.card.code_bits)
-    return speech + whole.residual(network, speech[None], messages, bits, network.card.snr)[0]
+    embedding = Embedding(network, messages, bits, RATE, 1, network.card.snr, 0.0)
+    return np.concatenate([embedding.push(speech[:, None]), embedding.finish()])[:, 0].astype(np.float32)
 
 
 @pytest.mark.parametrize("start", [0, 1, 124, 125, 126, 250, 4_444, 9_999, 12_345, 15_875, 15_999, 23_456])
 def test_a_mark_is_found_in_a_cut_at_any_sample(network: Network, marked: NDArray[np.float32], start: int) -> None:
     slots = network.code.values(locating_code(network.card.code_bits))
-    stream = whole.code_stream(network, marked[start : start + 2 * SEGMENT])
+    stream = Heard(network, marked[start : start + 2 * SEGMENT]).code
     best = scan.tracks(stream, network.code.carriers, slots)[0]
     expected = (-start % SEGMENT) / HOP
     assert abs((best.starts[0] - expected + FRAMES / 2) % FRAMES - FRAMES / 2) <= 1
@@ -128,7 +131,7 @@ def test_slots_are_read_where_the_track_says(code: Code) -> None:
 @pytest.fixture(scope="module")
 def streams(network: Network, speech: NDArray[np.float32], strings: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     """Of unmarked speech and music, cut at no round place."""
-    return [whole.code_stream(network, audio[123:-4567]) for audio in (speech, strings)]
+    return [Heard(network, audio[123:-4567]).code for audio in (speech, strings)]
 
 
 def _sparse(seed: int) -> NDArray[np.float32]:

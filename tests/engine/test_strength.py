@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.engine.strength import fit, fit_to_grid
+from ideaw.engine.strength import Curve, fit_to_grid, limit
 
 SECOND = 200
 
@@ -30,10 +30,10 @@ def _keeps(audio: NDArray[np.float64], residual: NDArray[np.float64], snr: float
     return bool((_energies(residual) <= _energies(audio) * 10 ** (-snr / 10) * (1 + 1e-9)).all())
 
 
-@given(audio_and_residual(), st.floats(0, 60))
-def test_every_second_keeps_its_snr(given: tuple[NDArray[np.float64], NDArray[np.float64]], snr: float) -> None:
-    audio, residual = given
-    assert _keeps(audio, fit(residual, audio, snr, SECOND), snr)
+def _gains(limits: list[float], second: int = SECOND) -> NDArray[np.float64]:
+    """The whole curve, from the limits of all seconds."""
+    curve = Curve(second)
+    return np.concatenate([*(curve.push(np.float64(each)) for each in limits), curve.finish()])
 
 
 @given(audio_and_residual(), st.floats(0, 60), st.sampled_from([0.0, 2.0**-15, 2.0**-7]))
@@ -49,24 +49,49 @@ def test_rounding_breaks_no_promise(
         assert np.array_equal(np.rint(fitted / step) * step, fitted)
 
 
-def test_a_single_level_is_met_exactly() -> None:
+def test_channels_do_not_touch_each_other() -> None:
+    rng = np.random.default_rng(1)
+    audio, residual = rng.standard_normal((2, 3 * SECOND, 3)) * [[[1e-3, 0, 1]], [[1e-3, 1e-3, 1e-5]]]
+    together = fit_to_grid(residual, audio, 6, SECOND, 2.0**-15)
+    for channel in range(3):
+        alone = fit_to_grid(residual[:, channel], audio[:, channel], 6, SECOND, 2.0**-15)
+        assert np.array_equal(together[:, channel], alone)
+
+
+def test_the_limit_is_met_exactly() -> None:
     rng = np.random.default_rng(0)
     audio, residual = rng.standard_normal((2, SECOND))
-    fitted = fit(residual, audio, 30, SECOND)
+    fitted = residual * limit(residual, audio, 30)
     assert abs(10 * np.log10(_energies(audio)[0] / _energies(fitted)[0]) - 30) < 1e-9
 
 
-def test_only_weakens_where_told_so() -> None:
+def test_there_is_nothing_in_silence_and_nothing_from_nothing() -> None:
+    rng = np.random.default_rng(0)
+    some, silence = rng.standard_normal(SECOND), np.zeros(SECOND)
+    assert limit(some, silence, 30) == limit(silence, some, 30) == limit(silence, silence, 30) == 0
+
+
+def test_only_weakens() -> None:
     rng = np.random.default_rng(0)
     audio, residual = rng.standard_normal((2, 4 * SECOND)) * [[1], [1e-4]]
     assert np.array_equal(fit_to_grid(residual, audio, 30, SECOND, 0), residual)
 
 
-@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
-def test_the_gain_has_no_steps(levels: list[float]) -> None:
-    audio = np.repeat(levels, SECOND)
-    gains = fit(np.ones(len(audio)), audio, 0, SECOND)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.integers(2, 201))
+def test_the_gain_has_no_steps_and_exceeds_no_limit(limits: list[float], second: int) -> None:
+    gains = _gains(limits, second)
+    assert len(gains) == len(limits) * second
+    assert (gains <= np.repeat(limits, second) + 1e-12).all()
     # From one node to the next, half a second on, the gain moves in a straight line.
-    assert np.abs(np.diff(gains)).max() <= (max(levels) - min(levels)) / (SECOND / 2) + 1e-12
-    middles = gains[SECOND // 2 :: SECOND]
-    assert np.abs(middles - levels).max() <= (max(levels) - min(levels)) / SECOND + 1e-12
+    assert np.abs(np.diff(gains)).max() <= (max(limits) - min(limits)) / (second / 2) + 1e-12
+    middles = gains[second // 2 :: second]
+    assert np.abs(middles - limits).max() <= (max(limits) - min(limits)) / second + 1e-12
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=6))
+def test_a_limit_settles_the_gain_up_to_its_middle(limits: list[float]) -> None:
+    curve, whole = Curve(SECOND), _gains(limits)
+    for number, each in enumerate(limits):
+        settled = curve.push(np.float64(each))
+        stop = number * SECOND + SECOND // 2
+        assert np.array_equal(settled, whole[stop - len(settled) : stop])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.bench.segments import PAPER, attacked, segments_under
-from ideaw.engine.whole import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy
 

@@ -16,7 +16,7 @@ from ideaw.audio import files
 from ideaw.audio.grid import HOP, RATE, SEGMENT
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.engine.whole import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.errors import FileError
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy

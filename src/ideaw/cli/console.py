@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ideaw.engine.whole import Progress
+from ideaw.audio.blocks import Progress
 
 BROKEN_PIPE = 141
 """Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""

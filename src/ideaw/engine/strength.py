@@ -1,7 +1,8 @@
 """How strong a mark is, by construction: every second keeps its SNR, and the gain has no steps.
 
-The gain of second k reaches its own limit in the middle of the second and the smaller of two limits
-at the border between them, and is linear in between. So it exceeds the limit of no second.
+Each second has a limit, which depends on nothing but itself. The gain reaches it in the middle of the second, and the
+smaller of two limits at the border between them, and is linear in between: it exceeds the limit of no second. A weaker
+residual never rounds to a stronger one, so a limit that was found with rounding holds under any gain below it.
 """
 
 import numpy as np
@@ -17,59 +18,97 @@ ROUNDING = 1e-4
 """dB that marks are fainter than asked where floats are rounded, so that single precision breaks no promise."""
 
 
-def fit(
-    residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int, most: float = np.inf
-) -> NDArray[np.float64]:
-    """`(n,)` residual at `snr` dB or more below `(n,)` audio in every second of `second` samples; silence gets nothing.
-
-    `most` is the largest gain: 1 only ever weakens.
-    """
-    limits = np.minimum(_limits(residual, audio, snr, second), most)
-    return residual * _curve(limits, second, len(audio))
-
-
 def fit_to_grid(
     residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int, step: float
+) -> NDArray[np.floating]:
+    """`(n, …)` residual, weakened where it must be to keep `snr` dB in every second of `second` samples.
+
+    The result is in whole multiples of `step` (0: any value).
+    """
+    curve = Curve(second)
+    gains = []
+    for start in range(0, len(audio), second):
+        part = slice(start, start + second)
+        gains.append(curve.push(limit_on_grid(residual[part], audio[part], snr, step, np.float64(1))))
+    return on_grid(residual * np.concatenate([*gains, curve.finish()])[: len(audio)], step)
+
+
+class Curve:
+    """The gain of a mark, from limits `(…)` that come second by second; each settles it up to the middle of its second.
+
+    Before the first middle and after the last the gain stays as it is there.
+    """
+
+    def __init__(self, second: int) -> None:
+        moments = (np.arange(second) + 0.5) / second
+        half = second // 2
+        self._rise, self._fall = 2 * moments[:half], 2 - 2 * moments[half:]
+        self._last: NDArray[np.float64] | None = None
+
+    def push(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The limits of the next second → the gain `(n, …)` from the middle before to its own."""
+        if self._last is None:
+            gains = _line(limits, limits, self._rise)
+        else:
+            border = np.minimum(self._last, limits)
+            gains = np.concatenate([_line(border, self._last, self._fall), _line(border, limits, self._rise)])
+        self._last = limits
+        return gains
+
+    def finish(self) -> NDArray[np.float64]:
+        """The gain from the last middle to the end of its second."""
+        assert self._last is not None
+        return _line(self._last, self._last, self._fall)
+
+
+def limit(residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
+    """The gain `(…)` that brings a second `(n, …)` of residual to `snr` dB below the audio.
+
+    It is 0 where either is silent: nothing needs a gain there, and the seconds beside it fade towards it.
+    """
+    allowed, present = _allowed(audio, snr), energy(residual)
+    return np.sqrt(np.divide(allowed, present, out=np.zeros_like(present), where=present > 0))
+
+
+def limit_on_grid(
+    residual: NDArray[np.floating],
+    audio: NDArray[np.floating],
+    snr: float,
+    step: float,
+    most: NDArray[np.float64] | np.float64,
 ) -> NDArray[np.float64]:
-    """`(n,)` residual, weakened where it must be to keep `snr` dB, in whole multiples of `step` (0: any value).
+    """The gain `(…)`, at most `most`, with which a second `(n, …)` of residual keeps `snr` dB in multiples of `step`.
 
     Rounding to integer PCM makes a residual of about one step stronger; quiet seconds are held to their SNR too.
     """
     if not step:
-        return fit(residual, audio, snr + ROUNDING, second, most=1)
-    fitted = fit(residual, audio, snr, second, most=1)
-    gains = np.ones(-(-len(audio) // second))
-    for attempt in range(ROUNDS + 1):
-        rounded = np.rint(fitted * _curve(gains, second, len(audio)) / step) * step
-        missing = _limits(rounded, audio, snr, second)
-        loud = (missing < 1) & (_energy(rounded, second) > 0)
+        return np.minimum(limit(residual, audio, snr + ROUNDING), most)
+    gains, allowed = np.minimum(limit(residual, audio, snr), most), _allowed(audio, snr)
+    for attempt in range(ROUNDS):
+        present = energy(on_grid(residual * gains, step))
+        loud = present > allowed
         if not loud.any():
             break
-        gains[loud] *= SPARE * missing[loud] if attempt < ROUNDS - 1 else 0
-    return rounded
+        weaker = SPARE * np.sqrt(allowed / np.where(loud, present, 1)) if attempt < ROUNDS - 1 else 0
+        gains = np.where(loud, gains * weaker, gains)
+    return gains
 
 
-def _limits(
-    residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int
-) -> NDArray[np.float64]:
-    """The gain `(seconds,)` that brings each second's residual to `snr` dB; 0 in silence, ∞ where there is none."""
-    allowed = np.sqrt(_energy(audio, second)) * 10 ** (-snr / 20)
-    present = np.sqrt(_energy(residual, second))
-    return np.divide(allowed, present, out=np.where(allowed > 0, np.inf, 0.0), where=present > 0)
+def on_grid(residual: NDArray[np.floating], step: float) -> NDArray[np.floating]:
+    """The residual in whole multiples of `step`; as it is for 0."""
+    return np.rint(residual / step) * step if step else residual
 
 
-def _energy(samples: NDArray[np.floating], second: int) -> NDArray[np.float64]:
-    """The energy `(seconds,)` of each second; the last may be shorter."""
-    return np.add.reduceat(np.square(samples, dtype=np.float64), np.arange(0, len(samples), second))
+def energy(samples: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The energy `(…)` of `(n, …)` samples."""
+    return np.square(samples.T, dtype=np.float64, order="C").sum(-1)  # ten times as fast along rows as along columns
 
 
-def _curve(limits: NDArray[np.float64], second: int, length: int) -> NDArray[np.float64]:
-    """The gain at each of `length` samples."""
-    free = np.isinf(limits)
-    finite = np.where(free, np.max(limits, initial=0.0, where=~free), limits)
-    middles = (np.arange(len(limits)) + 0.5) * second - 0.5
-    borders = np.arange(1, len(limits)) * second - 0.5
-    places = np.concatenate([middles, borders])
-    gains = np.concatenate([finite, np.minimum(finite[:-1], finite[1:])])
-    order = np.argsort(places)
-    return np.interp(np.arange(length), places[order], gains[order])
+def _allowed(audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
+    """The energy `(…)` that a residual may have."""
+    return energy(audio) * 10 ** (-snr / 10)
+
+
+def _line(start: NDArray[np.float64], end: NDArray[np.float64], way: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`(n, …)` values between two `(…)`, at each of `(n,)` shares of the way."""
+    return start + np.multiply.outer(way, end - start)
