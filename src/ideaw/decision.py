@@ -75,6 +75,7 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
         _segments(sure, seconds, pace),
         tuple(map(float, best.reading.logits)),
         keys[best.trace.owner],
+        pace,
     )
 
 

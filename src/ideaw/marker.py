@@ -28,7 +28,6 @@ from ideaw.audio.samples import (
     check_finite,
     check_length,
     check_not_silent,
-    check_power,
     check_rate,
     restore,
 )
@@ -139,7 +138,6 @@ class Marker:
         array = np.asarray(samples)
         floats = as_float(array)
         check(floats, rate)
-        check_not_silent(floats)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         plan.frames(len(floats) / rate)
         embedding = self._embedding(plan, int(rate), floats.shape[1], snr, _step(array), FILE_BLOCK)
@@ -207,7 +205,7 @@ class Marker:
         keys: Sequence[Key] | None = None,
         latency: int = STREAM_LATENCY,
     ) -> Iterator[Detection]:
-        """Search audio that arrives in blocks, in its mix: what is known by now, after every few seconds and at the end.
+        """Search audio that arrives in blocks, in its mix: what is known by now, every few seconds and at the end.
 
         A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
         the seconds of so long a stretch add up.
@@ -321,14 +319,12 @@ class Marker:
         message, code = extract_segments(self._network, _segments(array))
         return (message[0], code[0]) if array.ndim == 1 else (message, code)
 
-    def _embedding(
-        self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int
-    ) -> Embedding:
+    def _embedding(self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int) -> Embedding:
         return Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block)
 
     def _check_marked(self, embedding: Embedding) -> None:
         """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
-        check_power(embedding.power)
+        check_not_silent(embedding.power)
         if embedding.narrow_power < 10 ** (SILENCE / 10):
             raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
         if embedding.left < LEFT:

@@ -49,4 +49,5 @@ class Detection:
             return f"not found: {why} (p = {self.p_value:.1e})"
         assert self.message is not None
         marked = sum(segment.end - segment.start for segment in self.segments)
-        return f"found {Message(self.message)} in {marked:.1f} s of audio (p = {self.p_value:.1e})"
+        pace = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio{pace} (p = {self.p_value:.1e})"

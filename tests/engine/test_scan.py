@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES, HOP, SEGMENT
+from ideaw.audio.grid import FRAMES, HOP, RATE, SEGMENT
 from ideaw.engine import scan
 from ideaw.engine.embedding import Embedding
-from ideaw.engine.search import Heard
 from ideaw.engine.network import Network
+from ideaw.engine.search import Heard
 from ideaw.payload.carriers import Carriers, drawn
 from ideaw.payload.code import locating_code
 

@@ -1,4 +1,8 @@
-"""Audio in blocks: cut from an array, counted on their way, and held until they are needed again."""
+"""Audio in blocks: cut from an array or made from pieces of any length, counted on their way, held until needed.
+
+Decoders give what they have and callers what they like; Vorbis codes its first seconds by how much it
+is given at once, so that only equal blocks make equal files.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +13,9 @@ from numpy.typing import NDArray
 
 Progress: TypeAlias = Callable[[float], None]
 """Is told from time to time which share of the work is done, 0 to 1."""
+
+BLOCK = 1 << 16
+"""Samples per channel that are coded at a time: bounds memory, and libsndfile crashes on minutes of Vorbis at once."""
 
 
 def cut(samples: NDArray, length: int) -> Iterator[NDArray]:
@@ -46,3 +53,26 @@ class Waiting:
                 self._blocks.appendleft(block[number:])
             number -= len(taken[-1])
         return np.concatenate(taken) if taken else np.empty(0)
+
+
+class Blocks:
+    """Takes `(n, channels)` pieces and gives blocks of `size` samples per channel; each is a copy."""
+
+    def __init__(self, size: int = BLOCK) -> None:
+        assert size > 0
+        self._size = self._missing = size
+        self._held: list[NDArray] = []
+
+    def add(self, piece: NDArray) -> Iterator[NDArray]:
+        """The blocks that this piece completes."""
+        while len(piece) >= self._missing:
+            yield np.concatenate([*self._held, piece[: self._missing]])
+            piece = piece[self._missing :]
+            self._held, self._missing = [], self._size
+        self._held.append(np.array(piece))
+        self._missing -= len(piece)
+
+    def rest(self) -> Iterator[NDArray]:
+        """The last block, if something is left for one."""
+        if self._missing < self._size:
+            yield np.concatenate(self._held)

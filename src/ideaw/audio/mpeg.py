@@ -5,7 +5,11 @@ and cover pictures too) and the number of frames. A stream of varying bitrate wi
 is measured wrongly by libsndfile and cut short; `Stream.index` makes the index that it lacks.
 """
 
+import io
+import os
+import re
 from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
 
 BITRATES = {
     1: (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
@@ -19,6 +23,9 @@ INDEX_ROOM = 192
 """Bytes of a frame that LAME needs to write its index; without it the encoder's delay cannot be undone."""
 
 _RATES_OF_VERSION = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
+
+_HEADER = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", re.DOTALL)
+"""How a Layer III frame opens: eleven set bits, a version, and a bitrate of the table."""
 
 _TAG_FRAMES = {
     "title": b"TIT2",
@@ -47,39 +54,42 @@ class Stream:
 
     def index(self) -> bytes:
         """A Xing frame that says how many frames follow, of the first frame's own size."""
-        parsed = _parse(self.header, 0)
-        assert parsed is not None
-        version, _, size = parsed
+        frame = _parse(self.header)
+        assert frame is not None
         mono = self.header[3] >> 6 == 3
-        side = (17 if mono else 32) if version == 3 else (9 if mono else 17)
+        side = (17 if mono else 32) if frame.version == 3 else (9 if mono else 17)
         body = b"\0" * side + b"Xing" + (1).to_bytes(4, "big") + self.frames.to_bytes(4, "big")
-        return (self.header + body).ljust(size, b"\0")[:size]
+        return (self.header + body).ljust(frame.size, b"\0")[: frame.size]
 
 
-def scan(data: bytes) -> Stream | None:
-    """The stream in a whole MP3 file; None if there is no Layer III frame of a known bitrate in it."""
-    at = start = tag_length(data)
-    first, indexed, promised, bitrates = b"", False, 0, []
-    while 0 <= at < len(data) - 4:
-        frame = _parse(data, at)
-        if frame is None or not (first or _continues(data, at, frame[2])):
-            at = data.find(b"\xff", at + 1)
+def scan(file: BinaryIO) -> Stream | None:
+    """The stream in an MP3 file; None if there is no Layer III frame of a known bitrate in it."""
+    window = _Window(file)
+    at: int | None = tag_length(window.take(0, 10))
+    first, start, indexed, promised = b"", 0, False, 0
+    frames = total = lowest = highest = 0
+    while at is not None and len(header := window.take(at, 4)) == 4:
+        frame = _parse(header)
+        if frame is None or not (first or _continues(window, at, header, frame.size)):
+            at = window.next_header(at + 1)
             continue
-        _, bitrate, size = frame
         if not first:
-            first, start = data[at : at + 4], at
-            opening = data[at : at + 60]
+            first, start = header, at
+            opening = window.take(at, 60)
             indexed = any(mark in opening for mark in (b"Xing", b"Info", b"VBRI"))
-            if indexed:
-                promised = _promised(opening)
-                at += size
-                continue
-        bitrates.append(bitrate)
-        at += size
-    if not bitrates:
+            promised = _promised(opening)
+        if at != start or not indexed:
+            frames, total = frames + 1, total + frame.bitrate
+            lowest, highest = min(lowest or frame.bitrate, frame.bitrate), max(highest, frame.bitrate)
+        at += frame.size
+    if not frames:
         return None
-    mean = sum(bitrates) / len(bitrates)
-    return Stream(mean, len(bitrates), first, start, indexed, min(bitrates) != max(bitrates), promised)
+    return Stream(total / frames, frames, first, start, indexed, lowest != highest, promised)
+
+
+def with_index(file: BinaryIO, head: bytes, stream: Stream) -> io.BufferedReader:
+    """The file as if an index stood between its tag `head` and its frames; nothing is copied."""
+    return io.BufferedReader(_Spliced(head + stream.index(), file, stream.start))
 
 
 def _promised(opening: bytes) -> int:
@@ -89,14 +99,14 @@ def _promised(opening: bytes) -> int:
     return int.from_bytes(opening[at + 8 : at + 12], "big") if has_frames else 0
 
 
-def tag_length(data: bytes) -> int:
-    """Bytes of the ID3v2 tag that a file opens with; 0 if it has none."""
-    if len(data) < 10 or not data.startswith(b"ID3"):
+def tag_length(opening: bytes) -> int:
+    """Bytes that the ID3v2 tag of a file with this opening says it has; 0 if there is none."""
+    if len(opening) < 10 or not opening.startswith(b"ID3"):
         return 0
     size = 0
-    for byte in data[6:10]:
+    for byte in opening[6:10]:
         size = size << 7 | byte & 0x7F
-    footer = 10 if data[5] & 0x10 else 0
+    footer = 10 if opening[5] & 0x10 else 0
     return 10 + size + footer
 
 
@@ -129,22 +139,90 @@ def _synchsafe(size: int) -> bytes:
     return bytes(size >> shift & 0x7F for shift in (21, 14, 7, 0))
 
 
-def _continues(data: bytes, at: int, size: int) -> bool:
+def _continues(window: "_Window", at: int, header: bytes, size: int) -> bool:
     """Whether another frame of the same kind follows, which random bytes hardly ever show."""
-    after = at + size
-    if after + 4 > len(data) or _parse(data, after) is None:
+    after = window.take(at + size, 4)
+    if len(after) < 4 or _parse(after) is None:
         return False
-    return data[at + 1] == data[after + 1] and data[at + 2] & 0x0C == data[after + 2] & 0x0C
+    return header[1] == after[1] and header[2] & 0x0C == after[2] & 0x0C
 
 
-def _parse(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Version bits, bitrate in kbit/s and size in bytes of the Layer III frame at `at`, if there is one."""
-    sync, second, third = data[at], data[at + 1], data[at + 2]
-    version, layer = second >> 3 & 3, second >> 1 & 3
-    bitrate_index, rate_index = third >> 4, third >> 2 & 3
-    if sync != 0xFF or second < 0xE0 or version == 1 or layer != 1 or bitrate_index in (0, 15) or rate_index == 3:
+class _Frame(NamedTuple):
+    """What a header tells: version bits, bitrate in kbit/s, and size in bytes."""
+
+    version: int
+    bitrate: int
+    size: int
+
+
+def _parse(header: bytes) -> _Frame | None:
+    """The Layer III frame that these four bytes open, if they do."""
+    if not _HEADER.match(header):
+        return None
+    second, third = header[1], header[2]
+    version, bitrate_index, rate_index = second >> 3 & 3, third >> 4, third >> 2 & 3
+    if rate_index == 3:
         return None
     bitrate = BITRATES[1 if version == 3 else 2][bitrate_index - 1]
     rate = _RATES_OF_VERSION[version][rate_index]
     padding = third >> 1 & 1
-    return version, bitrate, (144_000 if version == 3 else 72_000) * bitrate // rate + padding
+    return _Frame(version, bitrate, (144_000 if version == 3 else 72_000) * bitrate // rate + padding)
+
+
+class _Window:
+    """A file looked at anywhere, with only a piece of it in memory: a few hours of MP3 are half a gigabyte."""
+
+    PIECE = 1 << 16
+    BEHIND = 1 << 12
+    """Bytes kept before the place asked for: more than a frame, since a search looks one ahead and comes back."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._load(0)
+
+    def take(self, at: int, count: int) -> bytes:
+        """`count` bytes from `at` on; fewer at the end of the file."""
+        if not self._start <= at <= at + count <= self._end:
+            self._load(at)
+        return self._piece[at - self._start : at - self._start + count]
+
+    def next_header(self, at: int) -> int | None:
+        """Where, from `at` on, the next header may lie; None if nowhere."""
+        while len(self.take(at, 3)) == 3:
+            if found := _HEADER.search(self._piece, at - self._start):
+                return self._start + found.start()
+            at = self._end - 2
+        return None
+
+    def _load(self, at: int) -> None:
+        self._start = max(0, at - self.BEHIND)
+        self._file.seek(self._start)
+        self._piece = self._file.read(self.PIECE)
+        self._end = self._start + len(self._piece)
+
+
+class _Spliced(io.RawIOBase):
+    """`opening`, and then `file` from `start` on, as one file."""
+
+    def __init__(self, opening: bytes, file: BinaryIO, start: int) -> None:
+        self._opening, self._file, self._skipped = opening, file, start - len(opening)
+        self._at, self._size = 0, file.seek(0, os.SEEK_END) - self._skipped
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._opening[self._at : self._at + len(buffer)]
+        if not piece:
+            self._file.seek(self._skipped + self._at)
+            piece = self._file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)

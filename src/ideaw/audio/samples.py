@@ -22,6 +22,10 @@ MIN_SECONDS = 1.0
 SILENCE = -80.0
 """Level over the whole, in dBFS, below which there is nothing to hide a mark under."""
 
+LOUDEST = 1e10
+"""The largest sample that is taken, where 1 is full scale: more than integers of 32 bits as floats have."""
+
+_EMPTY = "there are no samples; at least 1 s is needed"
 _OFFSETS = {"uint8": 128, "int8": 0, "int16": 0, "int32": 0}
 _FLOATS = ("float16", "float32", "float64")
 
@@ -62,27 +66,50 @@ def check(floats: NDArray[np.floating], rate: float) -> None:
 
     Silence passes, since a search in it has an answer; before marking, call `check_not_silent` too.
     """
-    if not isinstance(rate, numbers.Real) or not MIN_RATE <= rate <= MAX_RATE or rate != int(rate):
-        raise AudioError(f"a rate of {rate} Hz cannot be used; give a whole number from {MIN_RATE} to {MAX_RATE} Hz")
+    check_rate(rate)
     if floats.ndim != 2:
         raise AudioError(f"the samples have {floats.ndim} dimensions; give (samples, channels)")
     length, channels = floats.shape
     if floats.size == 0:
-        raise AudioError("there are no samples; at least 1 s is needed")
+        raise AudioError(_EMPTY)
     if length <= MAX_CHANNELS < channels:
         raise AudioError(f"the samples have shape {floats.shape}, which looks transposed; give (samples, channels)")
+    check_channels(channels)
+    check_length(length, rate)
+    check_finite(floats)
+
+
+def check_rate(rate: float) -> None:
+    """Raises `AudioError` if `rate` is not a whole number of Hz that is taken."""
+    if not isinstance(rate, numbers.Real) or not MIN_RATE <= rate <= MAX_RATE or rate != int(rate):
+        raise AudioError(f"a rate of {rate} Hz cannot be used; give a whole number from {MIN_RATE} to {MAX_RATE} Hz")
+
+
+def check_channels(channels: int) -> None:
+    """Raises `AudioError` if there are more channels than are taken."""
     if channels > MAX_CHANNELS:
         raise AudioError(f"{channels} channels are too many; give 1 to {MAX_CHANNELS}")
+
+
+def check_length(length: int, rate: float) -> None:
+    """Raises `AudioError` if so many samples at `rate` Hz are too few to carry a mark."""
+    if length == 0:
+        raise AudioError(_EMPTY)
     if length < MIN_SECONDS * rate:
         seconds = np.floor(100 * length / rate) / 100
         raise AudioError(f"the audio is {seconds:g} s long; at least {MIN_SECONDS:g} s is needed")
+
+
+def check_finite(floats: NDArray[np.floating]) -> None:
+    """Raises `AudioError` if some samples are not finite, or so large that their squares would not be."""
     if not np.isfinite(floats).all():
         raise AudioError("some samples are NaN or infinite; replace them, for instance with numpy.nan_to_num")
+    if np.abs(floats).max(initial=0) > LOUDEST:
+        raise AudioError(f"some samples are beyond {LOUDEST:g}, where 1 is full scale; scale them down")
 
 
-def check_not_silent(floats: NDArray[np.floating]) -> None:
-    """Raises `AudioError` if `(n, channels)` floats are as a whole too quiet to hide a mark under."""
-    power = float(np.vdot(floats, floats)) / max(floats.size, 1)
+def check_not_silent(power: float) -> None:
+    """Raises `AudioError` if audio of this mean square is too quiet to hide a mark under."""
     if power == 0:
         raise AudioError("the audio is silent: all samples are zero; a mark needs sound to hide under")
     level = 10 * np.log10(power)

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.audio import files
+from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import RATE
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
 from ideaw.bench.segments import evenly, kind
-from ideaw.audio.blocks import Progress
 from ideaw.errors import FileError
 from ideaw.marker import load
 from ideaw.quality import fidelity

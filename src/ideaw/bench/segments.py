@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio import files
+from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import HOP, RATE, SEGMENT
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.audio.blocks import Progress
 from ideaw.errors import FileError
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy

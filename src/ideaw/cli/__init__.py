@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ideaw.cli import attack, bench, compare, console, demo, detect, embed, export, keygen, models, train
+from ideaw.cli import attack, bench, capacity, compare, console, demo, detect, embed, export, keygen, models, train
 from ideaw.errors import IdeawError
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (embed, detect, compare, attack, models, keygen, demo, train, export):
+for command in (embed, detect, capacity, compare, attack, models, keygen, demo, train, export):
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
 

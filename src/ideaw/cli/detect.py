@@ -1,6 +1,7 @@
 """`ideaw detect`: look for a message in files."""
 
 import dataclasses
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +13,18 @@ from ideaw.cli import console, options, outputs
 from ideaw.cli.embed import kind
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
+from ideaw.payload.keys import PUBLIC, Key
 from ideaw.payload.message import Content
 from ideaw.results import Detection, Segment
+
+
+class Speed(Enum):
+    """Which other speeds are tried."""
+
+    NONE = "none"
+    NEAR = "near"
+    ALL = "all"
+
 
 FOUND, NOT_FOUND, ERROR = 0, 1, 2
 """Exit codes; the highest of all files counts."""
@@ -22,7 +33,11 @@ FOUND, NOT_FOUND, ERROR = 0, 1, 2
 def detect(
     paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Audio files to search.", show_default=False)],
     model: options.Model = None,
-    key: options.KeyFile = None,
+    keys: options.KeyFiles = None,
+    speeds: Annotated[
+        Speed,
+        typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
+    ] = Speed.NEAR,
     as_json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -32,11 +47,12 @@ def detect(
     """
     if plot is not None:
         _check_plot(plot, paths)
-    marker = ideaw.load(model, key=options.read_key(key))
+    marker = ideaw.load(model)
+    owners = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
     worst, answers = FOUND, []
     for path in paths:
         try:
-            found = _search(marker, path, plot)
+            found = _search(marker, path, list(owners), speeds, plot)
         except IdeawError as problem:
             told = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
             console.complain(told)
@@ -44,9 +60,10 @@ def detect(
             worst = ERROR
             continue
         worst = max(worst, FOUND if found.found else NOT_FOUND)
-        answers.append({"file": str(path)} | _answer(found))
+        answers.append({"file": str(path)} | _answer(found) | {"key": owners.get(found.key) if found.key else None})
         if not as_json:
-            console.say(f"{path}: {found}")
+            whose = f", key {owners[found.key]}" if found.key and len(owners) > 1 else ""
+            console.say(f"{path}: {found}{whose}")
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(worst)
@@ -60,13 +77,13 @@ def _check_plot(plot: Path, paths: list[Path]) -> None:
     outputs.check(plot, plots.FORMATS)
 
 
-def _search(marker: ideaw.Marker, path: Path, plot: Path | None) -> Detection:
+def _search(marker: ideaw.Marker, path: Path, keys: list[Key], speeds: Speed, plot: Path | None) -> Detection:
     with console.progress(f"searching {path.name}") as progress:
-        recording = files.read(path)
-        found = marker.detect(recording.samples, recording.rate, progress=progress)
+        found = marker.detect_file(path, keys=keys, speeds=speeds.value, progress=progress)
         if plot is not None:
             from ideaw.quality import plots
 
+            recording = files.read(path)
             outputs.write(plot, plots.detection(recording.samples, recording.rate, found, path.name, plot.suffix))
     return found
 
@@ -78,6 +95,7 @@ def _answer(found: Detection) -> dict[str, Any]:
         "message": _written(found.message),
         "kind": kind(found.message),
         "p_value": found.p_value,
+        "speed": round(found.speed, 4),
         "segments": [_entries(segment) for segment in found.segments],
     }
 

@@ -69,8 +69,8 @@ def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
 
 def _measured(source: Path, target: Path) -> float | None:
     """The lowest SNR in dB of any second as written; None where a lossy codec's own noise lies over the mark."""
-    marked = files.read(target)
-    if marked.encoding.bitrate is not None:
-        return None
-    with np.errstate(divide="ignore"):
-        return lowest_snr(files.read(source).samples, marked.samples, marked.rate)
+    with files.opened(source) as original, files.opened(target) as marked, np.errstate(divide="ignore"):
+        if marked.encoding.bitrate is not None:
+            return None
+        pairs = zip(original.blocks(marked.rate), marked.blocks(marked.rate), strict=True)
+        return min((lowest_snr(*pair, marked.rate) for pair in pairs), default=float("inf"))

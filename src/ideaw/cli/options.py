@@ -22,6 +22,12 @@ KeyFile = Annotated[
     Path | None,
     typer.Option("--key", metavar="FILE", help="A key that `keygen` wrote.", show_default="the public key"),
 ]
+KeyFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--key", metavar="FILE", help="A key that `keygen` wrote; several may be given.", show_default="the public key"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 

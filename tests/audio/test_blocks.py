@@ -1,0 +1,260 @@
+"""Files in blocks: the same as a whole, in the memory of one block, and never half of them in place."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import soundfile as sf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ideaw.audio import files, mpeg, plain, targets
+from ideaw.audio.files import Encoding
+from ideaw.errors import FileError
+
+RATE = 48_000
+FORMATS = ["wav", "flac", "mp3", "ogg", "opus", "aiff", "au", "w64", "rf64", "m4a"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, music: np.ndarray) -> Path:
+    """A file of each format, and the MP3 that libsndfile measures wrongly: varying, with a tag but no index."""
+    folder = tmp_path_factory.mktemp("blocks")
+    for extension in FORMATS:
+        files.write(folder / f"a.{extension}", music[:150_001], RATE, Encoding("", "", tags={"title": "Tänze"}))
+    (folder / "bare.mp3").write_bytes(mpeg.tag({"title": "Tänze"}) + without_index(music))
+    with av.open(str(folder / "a.webm"), "w") as container:
+        stream = container.add_stream("libopus", rate=RATE, layout="stereo")
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(music[:96_000].T), format="fltp", layout="stereo")
+        frame.sample_rate = RATE
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return folder
+
+
+def without_index(music: np.ndarray) -> bytes:
+    coded = io.BytesIO()
+    sf.write(coded, music, 44_100, format="MP3", bitrate_mode="VARIABLE", compression_level=0.5)
+    stream = mpeg.scan(coded)
+    assert stream is not None
+    assert stream.varying
+    assert stream.indexed
+    data = coded.getvalue()
+    return data[data.index(b"\xff\xfb", stream.start + 4) :]
+
+
+# Reading
+
+
+@pytest.mark.parametrize("name", [*(f"a.{extension}" for extension in FORMATS), "bare.mp3", "a.webm"])
+def test_blocks_are_the_whole_file_whatever_their_size(folder: Path, name: str) -> None:
+    whole = files.read(folder / name)
+    for size in (1, 997, 65_536, 10_000_000) if name == "a.wav" else (997, 65_536, 100_000, 10_000_000):
+        with files.opened(folder / name) as source:
+            blocks = list(source.blocks(size))
+        assert {len(block) for block in blocks[:-1]} <= {size}
+        assert 0 < len(blocks[-1]) <= size
+        assert all(block.dtype == np.float64 and block.flags.c_contiguous for block in blocks)
+        assert np.array_equal(np.concatenate(blocks), whole.samples)
+        assert (source.rate, source.channels, source.encoding) == (whole.rate, 2, whole.encoding)
+        assert source.frames in (None, len(whole.samples))
+
+
+def test_a_varying_mp3_without_an_index_is_spliced_exactly(folder: Path, tmp_path: Path) -> None:
+    """What libsndfile sees is the file with an index put in; made here as a real file, and read the plain way."""
+    data = (folder / "bare.mp3").read_bytes()
+    stream = mpeg.scan(io.BytesIO(data))
+    assert stream is not None
+    head = data[: mpeg.tag_length(data)]
+    (tmp_path / "a.mp3").write_bytes(head + stream.index() + data[stream.start :])
+    assert np.array_equal(files.read(folder / "bare.mp3").samples, sf.read(tmp_path / "a.mp3")[0])
+    assert files.read(folder / "bare.mp3").encoding.head == head
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(max_size=300), st.integers(0, 70_000), st.integers(0, 2**32 - 1))
+def test_frames_are_found_wherever_pieces_of_the_file_end(garbage: bytes, zeros: int, seed: int) -> None:
+    header = b"\xff\xfb\x90\x00"  # MPEG-1, 128 kbit/s, 44.1 kHz: 417 bytes
+    frames = int(np.random.default_rng(seed).integers(2, 300))
+    opening = garbage.replace(b"\xff", b"\0") + b"\0" * zeros
+    stream = mpeg.scan(io.BytesIO(opening + header.ljust(417, b"\0") * frames))
+    assert stream is not None
+    assert (stream.start, stream.frames, stream.bitrate) == (len(opening), frames, 128)
+
+
+def test_a_flac_of_unknown_length_is_read_to_its_end(folder: Path, tmp_path: Path) -> None:
+    length = int.from_bytes((data := bytearray((folder / "a.flac").read_bytes()))[18:26], "big")
+    data[18:26] = (length >> 36 << 36).to_bytes(8, "big")  # as an encoder that writes to a pipe leaves it
+    (tmp_path / "a.flac").write_bytes(data)
+    with files.opened(tmp_path / "a.flac") as source:
+        assert source.frames is None
+        assert sum(len(block) for block in source.blocks()) == 150_001
+
+
+def test_a_cut_that_only_the_end_shows_is_told_there(folder: Path, tmp_path: Path) -> None:
+    data = (folder / "a.flac").read_bytes()
+    (tmp_path / "a.flac").write_bytes(data[: len(data) // 2])
+    with files.opened(tmp_path / "a.flac") as source:
+        blocks = source.blocks(4096)
+        assert len(next(blocks)) == 4096
+        with pytest.raises(FileError, match="truncated"):
+            list(blocks)
+
+
+def test_what_goes_wrong_while_reading_is_not_taken_for_the_file(folder: Path) -> None:
+    for name in ("a.wav", "a.m4a"):
+        with pytest.raises(ValueError, match="our own"), files.opened(folder / name):
+            raise ValueError("our own")
+
+
+# Writing
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+def test_a_file_written_in_blocks_is_the_one_written_at_once(tmp_path: Path, music: np.ndarray, extension: str) -> None:
+    encoding = Encoding("", "", tags={"title": "Tänze"})
+    samples = music[:100_001].astype(np.float64)
+    files.write(tmp_path / f"a.{extension}", samples, RATE, encoding)
+    with files.writing(tmp_path / f"b.{extension}", RATE, 2, encoding) as write:
+        for start in range(0, len(samples), 7_777):
+            write(samples[start : start + 7_777])
+    once, in_blocks = (files.read(tmp_path / f"{name}.{extension}") for name in "ab")
+    assert np.array_equal(once.samples, in_blocks.samples)
+    assert once.encoding == in_blocks.encoding
+
+
+def test_the_tag_of_an_mp3_moves_all_of_it_up(tmp_path: Path, music: np.ndarray) -> None:
+    files.write(tmp_path / "a.mp3", music[:50_000], 44_100)
+    head = mpeg.tag({"comment": "x" * 100_000})
+    files.write(tmp_path / "b.mp3", music[:50_000], 44_100, Encoding("MP3", "MPEG_LAYER_III", 192, head=head))
+    assert (tmp_path / "b.mp3").read_bytes() == head + (tmp_path / "a.mp3").read_bytes()
+
+
+@pytest.mark.parametrize("length", [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2_500_000])
+@pytest.mark.parametrize("head", [0, 1, 3_000, 3_000_000])
+def test_what_is_put_before_a_file_overwrites_nothing(tmp_path: Path, length: int, head: int) -> None:
+    content, before = (np.random.default_rng(length).bytes(size) for size in (length, head))
+    (tmp_path / "a").write_bytes(content)
+    plain.prepend(tmp_path / "a", before)
+    assert (tmp_path / "a").read_bytes() == before + content
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, MemoryError, FileError, OSError])
+def test_nothing_happens_unless_all_goes_well(
+    tmp_path: Path, music: np.ndarray, extension: str, problem: type[BaseException]
+) -> None:
+    target = tmp_path / f"a.{extension}"
+    target.write_bytes(b"what was here before")
+
+    def blocks() -> Iterator[np.ndarray]:
+        yield music[:100_000]
+        raise problem("our own")
+
+    with pytest.raises(problem, match="our own"), files.writing(target, RATE, 2) as write:
+        list(map(write, blocks()))
+    assert os.listdir(tmp_path) == [target.name]
+    assert target.read_bytes() == b"what was here before"
+
+
+def test_what_a_killed_process_left_disturbs_nobody(tmp_path: Path, music: np.ndarray) -> None:
+    script = (
+        "import os, signal, sys, numpy as np\n"
+        "from ideaw.audio import files\n"
+        "with files.writing(sys.argv[1], 16_000, 1) as write:\n"
+        "    write(np.zeros((99_999, 1)))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    target = tmp_path / "a.flac"
+    target.write_bytes(b"what was here before")
+    subprocess.run([sys.executable, "-c", script, str(target)], check=False)
+    assert target.read_bytes() == b"what was here before"
+    (stray,) = set(os.listdir(tmp_path)) - {"a.flac"}
+    assert stray.startswith(".ideaw-")
+    left = (tmp_path / stray).read_bytes()
+    files.write(target, music, 44_100)
+    assert len(files.read(target).samples) == len(music)
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.flac", stray])
+    assert (tmp_path / stray).read_bytes() == left
+
+
+def test_what_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    hour = 3600 * 44_100
+    files.check_target(tmp_path / "a.wav", 44_100, 2, frames=100 * hour)  # RF64
+    files.check_target(tmp_path / "a.aiff", 44_100, 2, frames=6 * hour)
+    for name, arguments, line in [
+        ("a.aiff", (44_100, 2, None, 7 * hour), "beyond the 4 GiB"),
+        ("a.mp3", (96_000, 2), "cannot hold 96000 Hz"),
+        ("a.m4a", (16_000, 7), "cannot hold 7 channels"),
+        ("a.xyz", (16_000, 1), "unknown type"),
+        ("missing/a.wav", (16_000, 1), "make it first"),
+        (".", (16_000, 1), "without an extension"),
+    ]:
+        with pytest.raises(FileError, match=line):
+            files.check_target(tmp_path / name, *arguments)
+        with pytest.raises(FileError, match=line), files.writing(tmp_path / name, *arguments):
+            raise AssertionError("nothing may begin")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_wave_that_grows_beyond_4_gib_unannounced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_LIMIT", 1_000_000)
+    with pytest.raises(FileError, match="beyond the 4 GiB"), files.writing(tmp_path / "a.wav", 44_100, 1) as write:
+        write(np.zeros((500_000, 1)))
+    assert os.listdir(tmp_path) == []
+
+
+def test_blocks_must_fit(tmp_path: Path) -> None:
+    for block in (np.zeros(9), np.zeros((9, 1)), np.zeros((2, 9))):
+        with pytest.raises(FileError, match="cannot be written"), files.writing(tmp_path / "a.wav", RATE, 2) as write:
+            write(block)
+    with pytest.raises(FileError, match="no samples"), files.writing(tmp_path / "a.wav", RATE, 2):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+# An hour
+
+
+HOUR = """
+import io, json, sys
+import numpy as np, soundfile as sf
+from importlib import resources
+from ideaw.audio import files
+
+def peak():  # in MB; getrusage would count the process that started this one too
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+target, minutes = sys.argv[1], int(sys.argv[2])
+tile = sf.read(io.BytesIO(resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()))[0][:, None]
+files.write(target, tile, 16_000)
+before = peak()
+with files.writing(target, 16_000, 1, frames=minutes * 10 * len(tile)) as write:
+    for _ in range(minutes * 10):
+        write(tile)
+with files.opened(target) as source:
+    power = sum(float(np.vdot(block, block)) for block in source.blocks())
+print(json.dumps([source.frames, power / (minutes * 10) / float(np.vdot(tile, tile)), peak() - before]))
+"""
+
+
+@pytest.mark.parametrize("extension", ["wav", "flac"])
+def test_an_hour_takes_the_memory_of_a_minute(tmp_path: Path, extension: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HOUR, str(tmp_path / f"a.{extension}"), "60"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    frames, power, megabytes = json.loads(done.stdout)
+    assert frames == 60 * 60 * 16_000
+    assert power == pytest.approx(1)
+    assert megabytes < 30  # as float64 the hour is 460 MB

@@ -1,0 +1,59 @@
+"""The commands on broken files: an answer or exit code 2 with one line, and never a half-written file."""
+
+from pathlib import Path
+
+import numpy as np
+import soundfile as sf
+
+from ideaw.audio import files
+from tests.cli.conftest import run
+from tests.fuzz.mutants import mutants
+
+
+def test_broken_files_get_an_answer_or_one_line(tmp_path: Path, originals: dict[str, bytes]) -> None:
+    seconds = {name: content for name, content in originals.items() if not name.startswith("plain.w")}
+    target = tmp_path / "out.wav"
+    codes = []
+    for name, content in mutants(seconds, 20, seed=3):
+        source = tmp_path / name
+        source.write_bytes(content)
+        found = run("detect", source)
+        marked = run("embed", source, target, "-m", "hey")
+        for ran in (found, marked):
+            assert ran.code in (0, 1, 2)
+            assert (ran.code == 2) == (ran.err.startswith("ideaw: "))
+            assert ran.err.count("\n") == (ran.code == 2)
+        assert target.exists() == (marked.code == 0)
+        assert source.read_bytes() == content
+        if marked.code == 0:
+            assert np.isfinite(files.read(target).samples).all()
+            target.unlink()
+        source.unlink()
+        assert not list(tmp_path.iterdir())
+        codes.append(marked.code)
+    assert 0 < codes.count(2) < len(codes)
+
+
+def test_samples_at_their_limits(tmp_path: Path, speech: np.ndarray) -> None:
+    rng, source, target = np.random.default_rng(0), tmp_path / "in.wav", tmp_path / "out.wav"
+    square = np.where(np.arange(48_000) // 36 % 2, 1.0, -1.0)
+    for samples, line in [
+        (square, None),
+        (square / 2, None),
+        (1e9 * speech[:48_000], None),
+        (rng.normal(0, 1e300, 48_000), "scale them down"),
+        (rng.normal(0, 1e-310, 48_000), "silent"),
+        (speech[:1], "at least 1 s"),
+        (np.append(speech, np.nan), "NaN or infinite"),
+        (np.append(-np.inf, speech), "NaN or infinite"),
+    ]:
+        sf.write(source, samples, 16_000, subtype="DOUBLE")
+        ran = run("embed", source, target, "-m", "hey")
+        if line is None:
+            assert ran.code == 0
+            assert run("detect", target).code == 0 or samples is square  # at full scale there is no room for a mark
+            target.unlink()
+        else:
+            assert ran.code == 2
+            assert line in ran.err
+        assert list(tmp_path.iterdir()) == [source]
