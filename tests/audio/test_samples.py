@@ -74,6 +74,10 @@ def test_other_dimensions_are_refused(shape: tuple[int, ...]) -> None:
         as_float(np.zeros(shape))
 
 
+def _power(floats: np.ndarray) -> float:
+    return float(np.square(floats).mean())
+
+
 def test_good_audio_passes(speech: np.ndarray, music: np.ndarray) -> None:
     check(as_float(speech), 16_000)
     check(as_float(music), 44_100)

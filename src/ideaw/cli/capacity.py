@@ -22,9 +22,8 @@ def capacity(
         seconds = frames / source.rate
     most, each = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))
     if as_json:
-        console.say_json(
-            {"file": str(path), "seconds": round(seconds, 2), "bytes": most, "bytes_in_every_second": each}
-        )
+        found = {"file": str(path), "seconds": round(seconds, 2), "bytes": most, "bytes_in_every_second": each}
+        console.say_json(found)
     elif most:
         console.say(f"{path}: {seconds:.1f} s hold up to {most} bytes, or {each} in every single second")
     else:

@@ -48,7 +48,7 @@ def detect(
     if plot is not None:
         _check_plot(plot, paths)
     marker = ideaw.load(model)
-    owners = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
+    owners: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
     worst, answers = FOUND, []
     for path in paths:
         try:
