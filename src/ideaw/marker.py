@@ -33,10 +33,10 @@ from ideaw.audio.samples import (
 )
 from ideaw.decision import decide
 from ideaw.engine.embedding import Embedding
+from ideaw.engine.excerpts import ALL, CLOSER, NEAR, Loudest, best_speed, code_in
 from ideaw.engine.network import Card, Network
 from ideaw.engine.search import WORTH_READING, Search
 from ideaw.engine.segments import embed_segments, extract_segments
-from ideaw.engine.speeds import ALL, CLOSER, NEAR, Loudest, best_speed
 from ideaw.engine.strength import fit_to_grid
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
 from ideaw.payload.code import locating_code
@@ -345,23 +345,29 @@ class Marker:
         """The answer for audio that can be gone through in blocks again and again, of `length` if that is known."""
         grid = _SPEEDS[speeds]
         looks = (1 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
-        first = _Look(self._search(keys), rate)
-        for block in told(blocks(), length, progress):
-            first.push(block)
-        best = first.answer(keys, looks)
-        if not best.found and not first.alike:
-            each = [_Look(self._search(keys), rate, channel) for channel in range(channels)]
-            for block in blocks():
-                for look in each:
-                    look.push(block)
-            best = min((best, *(look.answer(keys, looks) for look in each)), key=_surest)
+
+        def look(through: Iterable[NDArray[np.floating]], channel: int | None = None, pace: float = 1.0) -> Detection:
+            search, resampler, done = self._search(keys), Resampler(rate / pace, RATE, 1), 0
+            for block in through:
+                done += len(block)
+                chosen = mix(block) if channel is None else block[:, channel]
+                search.push(resampler.push(chosen[:, None])[:, 0])
+            search.push(resampler.finish(round(network_length(done, rate) * pace))[:, 0])
+            search.finish()
+            return decide(search, keys, done / rate, looks, pace)
+
+        loudest = Loudest(rate)
+        best = look(loudest.through(told(blocks(), length, progress)))
+        search, excerpt = self._search(keys), loudest.samples
+        if not best.found and np.ptp(excerpt, axis=1).any():
+            chances = [code_in(search, channel, rate) for channel in excerpt.T]
+            channel = int(np.argmin(chances))
+            if looks * len(keys) * math.exp(chances[channel]) < WORTH_READING:
+                best = min(best, look(blocks(), channel), key=_surest)
         if not best.found and grid:
-            pace, log_p = best_speed(first.search.owners, first.search.codes, first.loudest.samples, grid)
+            pace, log_p = best_speed(search, mix(excerpt), rate, grid)
             if looks * len(keys) * math.exp(log_p) < WORTH_READING:
-                paced = _Look(self._search(keys), rate, pace=pace)
-                for block in blocks():
-                    paced.push(block)
-                best = min(best, paced.answer(keys, looks), key=_surest)
+                best = min(best, look(blocks(), pace=pace), key=_surest)
         if progress:
             progress(1.0)
         return best
@@ -382,32 +388,6 @@ class Marker:
         if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
             raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
         return float(wanted)
-
-
-class _Look:
-    """One way through audio in blocks: its mix or a channel, at some speed."""
-
-    def __init__(self, search: Search, rate: int, channel: int | None = None, pace: float = 1.0) -> None:
-        self.search, self.loudest, self.alike = search, Loudest(), True
-        self._rate, self._channel, self._pace, self._length = rate, channel, pace, 0
-        self._resampler = Resampler(rate / pace, RATE, 1)
-
-    def push(self, block: NDArray[np.floating]) -> None:
-        """Go on with `(n, channels)`."""
-        self._length += len(block)
-        self.alike = self.alike and not np.ptp(block, axis=1).any()
-        chosen = mix(block) if self._channel is None else block[:, self._channel]
-        self._hear(self._resampler.push(chosen[:, None]))
-
-    def answer(self, keys: Sequence[Key], looks: int) -> Detection:
-        """What was found, if this is one of so many looks."""
-        self._hear(self._resampler.finish(round(network_length(self._length, self._rate) * self._pace)))
-        self.search.finish()
-        return decide(self.search, keys, self._length / self._rate, looks, self._pace)
-
-    def _hear(self, audio: NDArray[np.float32]) -> None:
-        self.search.push(audio[:, 0])
-        self.loudest.push(audio[:, 0])
 
 
 def _surest(answer: Detection) -> tuple[bool, float]:

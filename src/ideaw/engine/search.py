@@ -5,8 +5,9 @@ only there. Chunks overlap by more than a second, and what goes on from one chun
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ from ideaw.payload.reading import read
 CHUNK = 120 * FRAMES
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
 
-LISTENED = 8 * FRAMES
-"""Hops that go through the network at once."""
+LISTENED = 12 * FRAMES
+"""Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
@@ -98,13 +99,18 @@ class Search:
         """Look through audio that begins at hop `_hop`; everything up to hop `end` is then done."""
         heard = Heard(self.owners[0], audio)
         self.chunks += 1
+        for number, slots, track in self.tracks(heard):
+            self.log_p = min(self.log_p, track.log_p)
+            if track.log_p < math.log(WORTH_READING):
+                self._add(_traced(heard, number, self.owners[number], slots, track, self._hop))
+        self._done = end
+
+    def tracks(self, heard: "Heard") -> Iterator[tuple[int, NDArray[np.float32], scan.Track]]:
+        """Which key's code, with the slots that carry it, may be where in what was heard."""
         for number, (owner, code) in enumerate(zip(self.owners, self.codes, strict=True)):
             slots = owner.code.values(code)
             for track in scan.tracks(heard.code, owner.code.carriers, slots):
-                self.log_p = min(self.log_p, track.log_p)
-                if track.log_p < math.log(WORTH_READING):
-                    self._add(_traced(heard, number, owner, slots, track, self._hop))
-        self._done = end
+                yield number, slots, track
 
     def _add(self, new: Trace) -> None:
         """Put a trace to the others: as what follows one of an earlier chunk, or by itself."""
@@ -126,8 +132,7 @@ class Heard:
         self._sound = np.empty(self.hops, bool)
         self._rest: list[tuple[int, Rest]] = []
         context = network.card.context
-        for begin in range(0, self.hops, LISTENED):
-            end = min(begin + LISTENED, self.hops)
+        for begin, end in _parts(0, self.hops):
             first, last = max(begin - context, 0), min(end + context, self.hops)
             inside = slice(begin - first, end - first)
             spectrum = _even_spectrum(audio, first, last)
@@ -141,8 +146,7 @@ class Heard:
         """(hops, ranges) of the message's stream, which is filled in from hop `first` to `last`, and 0 elsewhere."""
         out = np.zeros_like(self.code)
         context = self._network.card.context
-        for begin in range(max(first, 0), min(last, self.hops), LISTENED):
-            end = min(begin + LISTENED, last, self.hops)
+        for begin, end in _parts(max(first, 0), min(last, self.hops)):
             around = max(begin - context, 0), min(end + context, self.hops)
             stream = self._network.read(self._between(*around))[0, begin - around[0] : end - around[0]]
             out[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
@@ -157,6 +161,12 @@ class Heard:
         ]
         host, side = (np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
         return host, side
+
+
+def _parts(first: int, last: int) -> Iterable[tuple[int, int]]:
+    """From `first` to `last` in like parts."""
+    edges = np.linspace(first, last, -(-(last - first) // LISTENED) + 1).round().astype(int).tolist()
+    return pairwise(edges)
 
 
 def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
