@@ -157,7 +157,7 @@ class _Residual:
     ) -> None:
         self._network, self._block = network, block * FRAMES
         self.context = network.card.context
-        self._messages = network.message.values(frames)
+        self._messages = network.message.values(frames) * network.mask(code)
         self._code = network.code.carriers.stream(network.code.values(code))
         self._audio, self._waves = _Line(channels), _Line(channels, -EDGE)
         self._overlap = np.zeros((2 * EDGE, channels), np.float32)

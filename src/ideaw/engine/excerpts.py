@@ -35,7 +35,8 @@ class Loudest:
     def __init__(self, rate: int) -> None:
         self.samples: NDArray[np.floating] = np.empty((0, 1))
         """(n, channels), at its own rate."""
-        self._rate, self._waiting, self._energy = rate, self.samples, -1.0
+        self._waiting: NDArray[np.floating] = self.samples
+        self._rate, self._energy = rate, -1.0
 
     def through(self, blocks: Iterable[NDArray[np.floating]]) -> Iterator[NDArray[np.floating]]:
         """The same blocks `(n, channels)`; what is loudest in them is kept on the way."""

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
 from ideaw.payload.carriers import TILE, Carriers, drawn
-from ideaw.payload.code import PUBLIC
+from ideaw.payload.code import mask
 from ideaw.payload.correction import MOST_SLOTS, BlockCode, block_code
+from ideaw.payload.keys import PUBLIC
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -49,6 +50,8 @@ class Card:
     """Numbers in a frame of a watermark stream."""
     context: int
     """Frames to each side of a moment that the network can see."""
+    code_twice: bool
+    """Whether the message's slots say the code's bits too: where messages are short, they have room for them."""
     learned: bool
     """Whether the carriers come with the model; else they are drawn from a key."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class Slots:
     code: BlockCode
     carriers: Carriers
 
-    def values(self, bits: NDArray[np.integer]) -> NDArray[np.float32]:
+    def values(self, bits: NDArray[np.integer | np.bool_]) -> NDArray[np.float32]:
         """(…, bits) zeros and ones → (…, slots) of −1 and +1."""
         return 2 * self.code.encode(bits).astype(np.float32) - 1
 
@@ -97,6 +100,12 @@ class Network:
         other = copy.copy(self)
         other._draw(key)
         return other
+
+    def mask(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
+        """(…, code_bits) → (…, message_slots) of −1 and +1: what the code makes of the message's slots."""
+        if self.card.code_twice:
+            return mask(code, self.card.message_slots)
+        return np.ones((*code.shape[:-1], self.card.message_slots), np.float32)
 
     # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
 
@@ -170,7 +179,8 @@ def _card(folder: Path | Traversable) -> Card:
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
         fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
-        fits = fits and isinstance(card.learned, bool) and (card.learned or card.bins % TILE[1] == 0)
+        fits = fits and isinstance(card.code_twice, bool) and isinstance(card.learned, bool)
+        fits = fits and (card.learned or card.bins % TILE[1] == 0)
         fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
         fits = fits and not {"/", "\\"} & set(card.network)
     except OSError:

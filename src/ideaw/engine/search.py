@@ -102,7 +102,8 @@ class Search:
         for number, slots, track in self.tracks(heard):
             self.log_p = min(self.log_p, track.log_p)
             if track.log_p < math.log(WORTH_READING):
-                self._add(_traced(heard, number, self.owners[number], slots, track, self._hop))
+                mask = self.owners[number].mask(self.codes[number])
+                self._add(_traced(heard, number, self.owners[number], slots, mask, track, self._hop))
         self._done = end
 
     def tracks(self, heard: "Heard") -> Iterator[tuple[int, NDArray[np.float32], scan.Track]]:
@@ -178,15 +179,21 @@ def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray
 
 
 def _traced(
-    heard: Heard, number: int, owner: Network, slots: NDArray[np.float32], track: scan.Track, hop: int
+    heard: Heard,
+    number: int,
+    owner: Network,
+    slots: NDArray[np.float32],
+    mask: NDArray[np.float32],
+    track: scan.Track,
+    hop: int,
 ) -> Trace:
     """A track with what is read in it; its hops count from hop `hop` on."""
     stream = heard.message(int(track.starts[0]) - FRAMES, int(track.starts[-1]) + 2 * FRAMES)
-    values = track.scores.clip(0)[:, None] * scan.slot_logits(stream, owner.message.carriers, track.starts)
+    values = track.scores.clip(0)[:, None] * scan.slot_logits(stream, owner.message.carriers, track.starts) * mask
     known = [(heard.code, owner.code.carriers, slots[None])]
     frames = read(values, owner.message.code, owner.key).frames
     if frames is not None:
-        known.append((stream, owner.message.carriers, owner.message.values(frames)))
+        known.append((stream, owner.message.carriers, owner.message.values(frames) * mask))
     first, last = scan.span(known, track)
     return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)
 

@@ -1,5 +1,7 @@
 """The locating code: the bits that a detector looks for before it reads anything."""
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,3 +13,15 @@ LABEL = b"locating code"
 def locating_code(bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
     """The code that belongs to a key: `(bits,)` zeros and ones."""
     return np.unpackbits(np.frombuffer(derived(key, LABEL), np.uint8))[:bits]
+
+
+def mask(code: NDArray[np.integer], slots: int) -> NDArray[np.float32]:
+    """(…, bits) of a code → (…, slots) of −1 and +1: which of the message's slots the code turns over.
+
+    So the message's slots say the code's bits too, each in about half of them. Whoever knows the code loses nothing by
+    that; whoever does not has a second source.
+    """
+    bits = code.shape[-1]
+    drawn = np.frombuffer(hashlib.shake_256(b"ideaw mask of the code").digest(-(-bits * slots // 8)), np.uint8)
+    rows = np.unpackbits(drawn)[: bits * slots].reshape(bits, slots)
+    return 1 - 2 * (code.astype(np.uint8) @ rows & 1).astype(np.float32)

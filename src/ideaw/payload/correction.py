@@ -93,9 +93,7 @@ class BlockCode:
 
     @cached_property
     def _messages(self) -> NDArray[np.uint8]:
-        """(2^bits, bits): all messages, the first bit the slowest."""
-        bits = len(self.generator)
-        return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
+        return every_message(len(self.generator))
 
     @cached_property
     def _words(self) -> NDArray[np.float32]:
@@ -222,6 +220,11 @@ class BlockCode:
         more = max(0, self.distance - int(wrong.sum()) - tried - 1)
         least = np.sort(prices[: len(self.generator)])[: tried + 1].sum() + np.sort(prices[~wrong])[:more].sum()
         return bool(prices[wrong].sum() <= least)
+
+
+def every_message(bits: int) -> NDArray[np.uint8]:
+    """(2^bits, bits): all messages, the first bit the slowest."""
+    return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
 
 
 @cache

@@ -151,6 +151,7 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         "snr": snr,
         "bins": config.parts * config.bins,
         "context": config.context,
+        "code_twice": False,
         "learned": config.carriers == "learned",
         "shaping": config.shaping,
         "parameters": parameters(model),
