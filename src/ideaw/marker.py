@@ -53,8 +53,11 @@ _SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
 
-FILE_BLOCK, STREAM_BLOCK = 15, 2
-"""Seconds that are marked at once: in a file, and in a stream, where they are waited for."""
+FILE_BLOCK, STREAM_BLOCK = 8, 2
+"""Seconds that are marked at once: in a file at most, and in a stream, where they are waited for."""
+
+MOST_HELD = 4_000_000
+"""Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
 
 STREAM_LATENCY = 10
 """Seconds that a search in a stream may take, unless it is told otherwise."""
@@ -140,7 +143,7 @@ class Marker:
         check(floats, rate)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         plan.frames(len(floats) / rate)
-        embedding = self._embedding(plan, int(rate), floats.shape[1], snr, _step(array), FILE_BLOCK)
+        embedding = self._embedding(plan, int(rate), floats.shape[1], snr, _step(array))
         parts = [embedding.push(block) for block in told(cut(floats, BLOCK_SECONDS * int(rate)), len(floats), progress)]
         marked = np.concatenate([*parts, embedding.finish()])
         self._check_marked(embedding)
@@ -248,7 +251,7 @@ class Marker:
             check_rate(rate)
             check_channels(channels)
             step = files.step(target, recording.encoding)
-            embedding = self._embedding(plan, rate, channels, snr, step, FILE_BLOCK)
+            embedding = self._embedding(plan, rate, channels, snr, step)
             if frames is not None:
                 check_length(frames, rate)
                 plan.frames(frames / rate)
@@ -319,7 +322,10 @@ class Marker:
         message, code = extract_segments(self._network, _segments(array))
         return (message[0], code[0]) if array.ndim == 1 else (message, code)
 
-    def _embedding(self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int) -> Embedding:
+    def _embedding(
+        self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
+    ) -> Embedding:
+        block = block or min(FILE_BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
         return Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block)
 
     def _check_marked(self, embedding: Embedding) -> None:

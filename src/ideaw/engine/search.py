@@ -22,7 +22,7 @@ from ideaw.payload.reading import read
 CHUNK = 120 * FRAMES
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
 
-LISTENED = 12 * FRAMES
+LISTENED = 10 * FRAMES
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
 MARGIN = NEAR + 2
