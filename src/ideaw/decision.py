@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,9 @@ def _merged(parts: list[tuple[Trace, Reading]]) -> list[tuple[Trace, Reading]]:
     for trace, said in parts[1:]:
         before, said_before = out[-1]
         if said.message is not None and said.message == said_before.message:
-            whole = {name: np.concatenate([getattr(before, name), getattr(trace, name)]) for name in PER_SECOND}
+            whole: dict[str, Any] = {
+                name: np.concatenate([getattr(before, name), getattr(trace, name)]) for name in PER_SECOND
+            }
             surest = min(said_before, said, key=lambda each: each.p_value)
             out[-1] = replace(before, last=trace.last, **whole), surest
         else:
