@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.samples import as_float
+from ideaw.decision import SURE
 from ideaw.engine.network import Network
-from ideaw.marker import DEFAULT_MODEL, SURE, Marker, model_folder
+from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
 
 
 @pytest.fixture(scope="module")
@@ -403,9 +404,22 @@ def test_a_strength_that_makes_no_sense_is_refused(
         marker.embed(speech, 16_000, "a", snr=snr)  # type: ignore[arg-type]
 
 
-def test_a_message_too_long_is_told_what_fits(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
-    with pytest.raises(ideaw.MessageError, match="this model holds"):
-        marker.embed(speech, 16_000, "track-0042")
+def test_audio_too_short_for_a_message_is_told_how_long_it_must_be(
+    marker: ideaw.Marker, speech: NDArray[np.float32], tmp_path: Path
+) -> None:
+    message = "x" * (marker.capacity(6) + 1)
+    sf.write(tmp_path / "in.wav", speech, 16_000)
+    for mark in (
+        lambda: marker.embed(speech, 16_000, message),
+        lambda: marker.embed_file(tmp_path / "in.wav", tmp_path / "out.wav", message),
+    ):
+        with pytest.raises(ideaw.MessageError, match=r"needs at least 7 seconds; the audio has 6$"):
+            mark()
+    assert not (tmp_path / "out.wav").exists()
+    with pytest.raises(ideaw.MessageError, match="this model holds at most"):
+        marker.embed(speech, 16_000, bytes(10_000))
+    with pytest.raises(ideaw.MessageError, match="this model holds 4 bits"):
+        ideaw.load("10+10").embed(speech, 16_000, "abc")
 
 
 # Files

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,16 @@ SURE = 1e-6
 HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
 
-DISAGREES = 1.0
-"""Standard deviations below which a second does not say what the message says."""
+DISAGREES = 0.75
+"""Share of the usual agreement with the message below which a second may say something else: words of the packaged
+codes agree with each other by up to 0.6."""
 
-LEAST_PART = 2
-"""Seconds in a row that say something else before they are read by themselves."""
+LEAST_PART, MOST_PARTS = 2, 8
+"""Seconds in a row that say something else before they are read by themselves, and how many such parts are tried."""
+
+
+PER_SECOND = ("starts", "scores", "values")
+"""What a trace has for each of its seconds."""
 
 
 @dataclass(frozen=True)
@@ -85,24 +91,57 @@ def combined(one: float, other: float) -> float:
     return min(1.0, product * (1 - math.log(product))) if product > 0 else 0.0
 
 
-def _messages(trace: Trace, owner: Network) -> list[tuple[Trace, Reading]]:
-    """What a trace says; in parts where two marked pieces were put together so that their seconds follow each other."""
+def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace, Reading]]:
+    """What a trace says; in parts where marked pieces were put together so that their seconds follow each other."""
     reading = read(trace.values, owner.message.code, owner.key)
     seconds = len(trace.starts)
-    if reading.frames is None:
-        cuts = [seconds // 2] if seconds >= 2 * LEAST_PART and not reading.missing else []
-    else:
-        sent = owner.message.values(reading.frames)
-        power = np.sqrt(np.square(trace.values, dtype=np.float64).sum(1)).clip(1e-12)
-        other = (trace.values * sent).sum(1) / power < DISAGREES
-        edges = np.flatnonzero(np.diff(other, prepend=False, append=False))
-        runs = [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a >= LEAST_PART]
+    least = least or max(LEAST_PART, seconds // MOST_PARTS)
+    if reading.frames is not None:
+        runs = _others(trace, owner, reading)
         cuts = sorted({edge for run in runs for edge in run} - {0, seconds})
+    else:
+        cuts = [seconds // 2] if seconds >= 2 * least and not reading.missing else []
     if not cuts:
         return [(trace, reading)]
-    parts = [found for part in _cut(trace, cuts) for found in _messages(part, owner)]
+    parts = _merged([found for part in _cut(trace, cuts) for found in _messages(part, owner, least)])
     # Parts that say nothing by themselves may be what one message has left of itself.
     return parts if any(said.message for _, said in parts) else [(trace, reading)]
+
+
+def _others(trace: Trace, owner: Network, reading: Reading) -> list[tuple[int, int]]:
+    """Seconds in a row, from the first to before the last, that say something else than the whole trace."""
+    assert reading.frames is not None
+    sent = owner.message.values(reading.frames)
+    power = np.sqrt(np.square(trace.values, dtype=np.float64).sum(1)).clip(1e-12)
+    agreement = (trace.values * sent).sum(1) / power
+    other = agreement < DISAGREES * np.quantile(agreement, 0.75)
+    other[1:-1] |= other[:-2] & other[2:]
+    edges = np.flatnonzero(np.diff(other, prepend=False, append=False)).reshape(-1, 2)
+    longest = sorted(edges.tolist(), key=lambda run: run[0] - run[1])[:MOST_PARTS]
+    runs = []
+    for begin, end in longest:
+        if end - begin >= LEAST_PART:
+            said = read(trace.values[begin:end], owner.message.code, owner.key)
+            # Weak seconds disagree too; only those that surely say something else are another piece.
+            if said.message not in (None, reading.message) and said.p_value < SURE:
+                runs.append((begin, end))
+    return runs
+
+
+def _merged(parts: list[tuple[Trace, Reading]]) -> list[tuple[Trace, Reading]]:
+    """The parts, with those as one that follow each other and say the same."""
+    out = parts[:1]
+    for trace, said in parts[1:]:
+        before, said_before = out[-1]
+        if said.message is not None and said.message == said_before.message:
+            whole: dict[str, Any] = {
+                name: np.concatenate([getattr(before, name), getattr(trace, name)]) for name in PER_SECOND
+            }
+            surest = min(said_before, said, key=lambda each: each.p_value)
+            out[-1] = replace(before, last=trace.last, **whole), surest
+        else:
+            out.append((trace, said))
+    return out
 
 
 def _cut(trace: Trace, cuts: list[int]) -> list[Trace]:
@@ -112,7 +151,7 @@ def _cut(trace: Trace, cuts: list[int]) -> list[Trace]:
     for begin, end in pairwise(edges):
         first = trace.first if begin == 0 else int(trace.starts[begin])
         last = trace.last if end == len(trace.starts) else int(trace.starts[end])
-        kept = {name: getattr(trace, name)[begin:end] for name in ("starts", "scores", "values")}
+        kept = {name: getattr(trace, name)[begin:end] for name in PER_SECOND}
         parts.append(replace(trace, first=first, last=last, **kept))
     return parts
 

@@ -68,6 +68,9 @@ BLOCK_SECONDS = 5
 LEFT = 0.25
 """Share of a mark that must be left when it is rounded to the samples' width: at 0.17 it was lost, at 0.26 found."""
 
+UNCLIPPED = 0.7
+"""Share of a mark that must be left where samples are kept within full scale: at 0.67 it was lost, at 0.74 found."""
+
 Given = str | bytes | Iterable[int | bool]
 """A message as users give it: text, bytes, or a sequence of zeros and ones."""
 
@@ -143,11 +146,11 @@ class Marker:
         check(floats, rate)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         plan.frames(len(floats) / rate)
-        embedding = self._embedding(plan, int(rate), floats.shape[1], snr, _step(array))
-        parts = [embedding.push(block) for block in told(cut(floats, BLOCK_SECONDS * int(rate)), len(floats), progress)]
-        marked = np.concatenate([*parts, embedding.finish()])
-        self._check_marked(embedding)
-        return restore(marked, array)
+        marking = self._marking(plan, int(rate), floats.shape[1], snr, _step(array))
+        blocks = told(cut(array, BLOCK_SECONDS * int(rate)), len(array), progress)
+        marked = np.concatenate([*map(marking.push, blocks), marking.finish()])
+        marking.check()
+        return marked
 
     def embed_stream(
         self,
@@ -165,20 +168,18 @@ class Marker:
         """
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         check_rate(rate)
-        embedding, waiting = None, Waiting()
+        marking = None
         for block in blocks:
             array = np.asarray(block)
             floats = as_float(array)
             check_finite(floats)
-            if embedding is None:
-                embedding = self._embedding(plan, rate, floats.shape[1], snr, _step(array), max(1, latency - 2))
-            waiting.put(array)
-            marked = embedding.push(floats)
+            if marking is None:
+                marking = self._marking(plan, rate, floats.shape[1], snr, _step(array), max(1, latency - 2))
+            marked = marking.push(array)
             if len(marked):
-                yield restore(marked, waiting.take(len(marked)))
-        if embedding is not None:
-            rest = embedding.finish()
-            yield restore(rest, waiting.take(len(rest)))
+                yield marked
+        if marking is not None:
+            yield marking.finish()
 
     def detect(
         self,
@@ -251,25 +252,21 @@ class Marker:
             check_rate(rate)
             check_channels(channels)
             step = files.step(target, recording.encoding)
-            embedding = self._embedding(plan, rate, channels, snr, step)
+            marking = self._marking(plan, rate, channels, snr, step)
             if frames is not None:
                 check_length(frames, rate)
                 plan.frames(frames / rate)
-            waiting, length = Waiting(), 0
+            length = 0
             with files.writing(target, rate, channels, recording.encoding, frames) as write:
                 for block in told(recording.blocks(), frames, progress):
                     check_finite(block)
                     length += len(block)
-                    waiting.put(block)
-                    marked = embedding.push(block)
-                    if len(marked):
-                        write(restore(marked, waiting.take(len(marked))))
-                rest = embedding.finish()
-                if len(rest):
-                    write(restore(rest, waiting.take(len(rest))))
+                    write(marking.push(block))
+                if length:
+                    write(marking.finish())
                 check_length(length, rate)
                 plan.frames(length / rate)
-                self._check_marked(embedding)
+                marking.check()
         if progress:
             progress(1.0)
 
@@ -322,21 +319,11 @@ class Marker:
         message, code = extract_segments(self._network, _segments(array))
         return (message[0], code[0]) if array.ndim == 1 else (message, code)
 
-    def _embedding(
+    def _marking(
         self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
-    ) -> Embedding:
+    ) -> "_Marking":
         block = block or min(FILE_BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
-        return Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block)
-
-    def _check_marked(self, embedding: Embedding) -> None:
-        """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
-        check_not_silent(embedding.power)
-        if embedding.narrow_power < 10 ** (SILENCE / 10):
-            raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
-        if embedding.left < LEFT:
-            raise AudioError(
-                f"too quiet: a mark {embedding.snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
-            )
+        return _Marking(Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block))
 
     def _detect(
         self,
@@ -394,6 +381,48 @@ class Marker:
         if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
             raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
         return float(wanted)
+
+
+class _Marking:
+    """Marks samples of any type that arrive in blocks; what comes out is of their type, and within full scale."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding, self._waiting = embedding, Waiting()
+        self._meant = self._left = 0.0
+
+    def push(self, block: NDArray) -> NDArray:
+        """Go on with `(n,)` or `(n, channels)`; maybe nothing comes out yet."""
+        self._waiting.put(np.array(block))  # the caller may use its buffer again
+        marked = self._embedding.push(as_float(block))
+        return self._restored(marked) if len(marked) else block[:0]
+
+    def finish(self) -> NDArray:
+        """The rest."""
+        return self._restored(self._embedding.finish())
+
+    def check(self) -> None:
+        """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
+        embedding = self._embedding
+        check_not_silent(embedding.power)
+        if embedding.narrow_power < 10 ** (SILENCE / 10):
+            raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
+        if embedding.left < LEFT:
+            raise AudioError(
+                f"too quiet: a mark {embedding.snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
+            )
+        if self._left < UNCLIPPED * self._meant:
+            raise AudioError(
+                f"too loud: a mark {embedding.snr:g} dB below this audio is clipped away; make the audio quieter"
+            )
+
+    def _restored(self, marked: NDArray[np.float64]) -> NDArray:
+        """Marked samples as the original ones were; and how much of the mark that leaves of it."""
+        original = self._waiting.take(len(marked))
+        out, before = restore(marked, original), as_float(original)
+        added = marked - before
+        self._meant += float(np.vdot(added, added))
+        self._left += float(np.vdot(as_float(out) - before, added))
+        return out
 
 
 def _surest(answer: Detection) -> tuple[bool, float]:

@@ -78,15 +78,14 @@ def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: N
         their_code, *their_rest = model.locate(pairs)
         their_message = model.read(*their_rest)
     our_code, our_rest = network.locate(host)
-    # Sums in another order: single precision over twelve nets.
-    for ours, theirs in (
-        (network.mark(host, message, code), residual),
-        (our_code, their_code),
-        *zip(our_rest, their_rest, strict=True),
-        (network.read(our_rest), their_message),
-    ):
+    # Sums in another order: single precision over four nets.
+    for ours, theirs in ((our_code, their_code), *zip(our_rest, their_rest, strict=True)):
         assert ours.shape == theirs.shape
         assert np.abs(ours - theirs.numpy()).max() < 1e-3 * theirs.abs().max()
+    # Eight bits: the mark is itself, and a little noise at a fifth of it.
+    for ours, theirs in ((network.mark(host, message, code), residual), (network.read(our_rest), their_message)):
+        assert ours.shape == theirs.shape
+        assert np.linalg.norm(ours - theirs.numpy()) < 0.3 * np.linalg.norm(theirs.numpy())
 
 
 def test_each_input_of_the_marking_graph_counts(network: Network, host: NDArray[np.complex64]) -> None:
@@ -219,7 +218,7 @@ def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
         {"message_bits": 0},
         {"message_bits": 46.0},
         {"message_bits": 99},
-        {"code_bits": 33},
+        {"code_bits": 99},
         {"code_slots": 129},
         {"bins": 481},
         {"bins": 2 * BINS + 2},

@@ -14,7 +14,7 @@ from ideaw.payload.code import PUBLIC
 
 BINS = 480
 SIZES = (98, 32)
-"""Slots of the packaged models' messages and codes."""
+"""Slots of the packaged models' messages and codes, and fewer."""
 
 TILES = (FRAMES // TILE[0]) * (BINS // TILE[1])
 
@@ -30,8 +30,12 @@ def _by_range(slots: int, owner: NDArray[np.int64], first: int, last: int) -> ND
 @pytest.mark.parametrize(
     ("slots", "label", "digest"),
     [
-        (98, b"carriers of the message", "6c02e987392e1dfe"),
-        (32, b"carriers of the code", "43ac74619fe6aaf2"),
+        (98, b"carriers of the message of 46+10", "d793eac66df9a85c"),
+        (98, b"carriers of the code of 46+10", "7f5dba5688b77f1e"),
+        (98, b"carriers of the message of 22+10", "fa3cea092eeccb9a"),
+        (98, b"carriers of the code of 22+10", "4ca35822ad326172"),
+        (98, b"carriers of the message of 10+10", "6d59138c0e879ce0"),
+        (98, b"carriers of the code of 10+10", "961c310cfed0205c"),
     ],
 )
 def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str) -> None:

@@ -58,6 +58,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     scores = _every_score(moving, carriers, pattern)
     gains, found = scores - EMPTY, []
     while (path := _best_path(gains)) is not None:
+        path = _without_slides(path, gains, scores)
         for place in path:
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
@@ -164,6 +165,32 @@ def _hop_evidence(
     row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
     rows = _moving(narrow[places], narrow).astype(np.float64)
     return (rows * signs[second % len(slots), row]).sum(1), np.square(rows).sum(1)
+
+
+def _without_slides(
+    path: NDArray[np.int64], gains: NDArray[np.float64], scores: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The strongest of several marks that a path goes through, sliding from one to the other.
+
+    Seconds that are hardly marked, and after which the others begin elsewhere in the second, are such a slide. The
+    path of the strongest is then found anew, without the others.
+    """
+    while True:
+        strong = path[scores[path] >= WEAK * np.median(scores[path])]
+        seconds = np.rint(np.diff(strong) / FRAMES)
+        jumps = 1 + np.flatnonzero((np.abs(np.diff(strong) - FRAMES * seconds) > DRIFT) & (seconds > 1))
+        if not len(jumps):
+            return path
+        parts = np.split(strong, jumps)
+        best = max(range(len(parts)), key=lambda number: scores[parts[number]].sum())
+        first = parts[best - 1][-1] + 1 if best else 0
+        last = parts[best + 1][0] if best + 1 < len(parts) else len(gains)
+        alone = np.full_like(gains, -np.inf)
+        alone[first:last] = gains[first:last]
+        again = _best_path(alone)
+        if again is None:  # not worth a look by itself
+            return path
+        path = again
 
 
 def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
