@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT
 from ideaw.bench import segments
+from ideaw.bench.folder import QUIETEST
 from ideaw.errors import FileError
 
 
@@ -15,7 +16,7 @@ def test_segments_are_whole_loud_seconds_with_their_kind(data: Path, speech: NDA
     audio, kinds = segments.segments_under(data)
     assert audio.shape == (len(kinds), SEGMENT)
     assert set(kinds) == {"music", "talk"}
-    loud = [second for second in speech.reshape(-1, SEGMENT) if np.sqrt((second**2).mean()) > segments.QUIETEST]
+    loud = [second for second in speech.reshape(-1, SEGMENT) if np.sqrt((second**2).mean()) > QUIETEST]
     talk = audio[kinds == "talk"]
     assert np.abs(talk - np.stack(loud)).max() < 1e-4  # FLAC holds 16 bits
     assert (kinds == "music").sum() == 6  # the quiet copy is left out

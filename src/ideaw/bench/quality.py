@@ -10,8 +10,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import RATE
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.bench.segments import evenly, kind
-from ideaw.errors import FileError
+from ideaw.bench.folder import kind, paths_under
 from ideaw.marker import load
 from ideaw.quality import fidelity
 
@@ -39,12 +38,7 @@ def run(
 ) -> Table:
     """Mark every file under `data` (at most `limit`, evenly chosen), mixed to 16 kHz, and compare."""
     marker = load(model)
-    if not data.is_dir():
-        raise FileError(f"{data} is not a folder of audio files")
-    paths = sorted(path for path in data.rglob("*") if path.suffix.lower() in files.EXTENSIONS)
-    if not paths:
-        raise FileError(f"{data} holds no audio files")
-    chosen = [paths[i] for i in evenly(len(paths), limit)]
+    chosen = paths_under(data, limit)
     measured: dict[str, list[dict[str, float]]] = {}
     for number, path in enumerate(chosen):
         recording = files.read(path)

@@ -17,13 +17,11 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import HOP, RATE, SEGMENT
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
+from ideaw.bench.folder import QUIETEST, evenly, kind, paths_under
 from ideaw.errors import FileError
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy
 from ideaw.quality.fidelity import snr as measured_snr
-
-QUIETEST = 10 ** (-40 / 20)
-"""Segments with a lower RMS are left out: the quantiser's steps are of a fixed size."""
 
 CLEAN = "clean"
 
@@ -125,11 +123,9 @@ def run(
 
 def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
     """All whole seconds (segments, SEGMENT) louder than −40 dBFS of the audio files under a folder, and their kinds."""
-    if not data.is_dir():
-        raise FileError(f"{data} is not a folder of audio files")
     found: list[NDArray[np.float32]] = []
     kinds: list[str] = []
-    for path in sorted(path for path in data.rglob("*") if path.suffix.lower() in files.EXTENSIONS):
+    for path in paths_under(data):
         recording = files.read(path)
         mono = to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
         seconds = mono[: len(mono) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
@@ -140,16 +136,6 @@ def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.flo
         raise FileError(f"{data} holds no audio file with a second louder than −40 dBFS")
     chosen = evenly(len(found), limit)
     return np.stack([found[i] for i in chosen]), np.array([kinds[i] for i in chosen])
-
-
-def kind(path: Path) -> str:
-    """The kind of a file: the part of its name before the first "-", or else the name of its folder."""
-    return path.stem.split("-")[0] if "-" in path.stem else path.parent.name
-
-
-def evenly(number: int, limit: int | None) -> NDArray[np.int64]:
-    """The places of at most `limit` of `number` things, evenly chosen."""
-    return np.linspace(0, number - 1, min(limit or number, number)).round().astype(np.int64)
 
 
 def attacked(trial: Trial, marked: NDArray[np.floating], seed: int) -> NDArray[np.floating]:

@@ -18,6 +18,7 @@ app = typer.Typer(help="Measure a model, as the tables of the README do.", no_ar
 Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly chosen.")]
+FileLimit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many files, evenly chosen.")]
 
 
 @app.callback()
@@ -88,7 +89,7 @@ def quality(
     model: options.Model = None,
     snr: options.Snr = None,
     json_file: JsonFile = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")] = None,
+    limit: FileLimit = None,
 ) -> None:
     """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL."""
     with extra("bench", "measuring quality"):
@@ -104,6 +105,46 @@ def quality(
     console.say(f"model {table.model}, {table.snr:g} dB SNR")
 
 
+@app.command()
+def files(
+    data: Data,
+    model: options.Model = None,
+    snr: options.Snr = None,
+    json_file: JsonFile = None,
+    limit: FileLimit = None,
+    seconds: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each clip.")] = 10.0,
+) -> None:
+    """Messages that come back from whole clips, edited and compressed, and how well marked stretches are located."""
+    from ideaw.bench.files import run
+
+    _check(json_file)
+    with console.progress("measuring files") as progress:
+        table = run(data, model, snr, limit, progress, seconds=seconds)
+    _keep(json_file, table)
+    heads = ("edit", "clips", "message right", "95 %", "wrong message", "95 % ")
+    rows = [
+        (
+            row.label,
+            str(row.clips),
+            _percent(100 * row.right / row.clips),
+            _interval(row.right_interval),
+            _percent(100 * row.wrong / row.clips),
+            _interval(row.wrong_interval),
+        )
+        for row in table.rows
+    ]
+    console.say_table(heads, rows, numbers=heads[1:])
+    stretches = ("marked stretch", "clips", "found", "intersection over union")
+    places = [
+        (f"{place.seconds:g} s", str(place.clips), _percent(100 * place.found / place.clips), f"{place.overlap:.3f}")
+        for place in table.places
+    ]
+    console.say_table(stretches, places, numbers=stretches[1:])
+    console.say(
+        f"model {table.model}, {table.clips} clips of {table.seconds:g} s, 44.1 kHz stereo, {table.snr:g} dB SNR"
+    )
+
+
 def _check(json_file: Path | None) -> None:
     if json_file is not None:
         outputs.check(json_file, (".json",))
@@ -116,3 +157,7 @@ def _keep(json_file: Path | None, table: "DataclassInstance") -> None:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.2f} %"
+
+
+def _interval(shares: tuple[float, float]) -> str:
+    return f"{100 * shares[0]:.1f} – {100 * shares[1]:.1f}"
