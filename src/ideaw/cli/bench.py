@@ -145,6 +145,77 @@ def files(
     )
 
 
+@app.command()
+def unmarked(
+    data: Data,
+    model: options.Model = None,
+    json_file: JsonFile = None,
+    hours: Annotated[float | None, typer.Option(min=0, help="Stop after so many hours of audio.")] = None,
+) -> None:
+    """False alarms: audio without marks, files and tar packs of them, searched for the marks of many keys."""
+    from ideaw.bench.unmarked import run
+
+    _check(json_file)
+    with console.progress("searching unmarked audio") as progress:
+        table = run(data, model, hours, progress)
+    _keep(json_file, table)
+    heads = ("p-value below", "searches", "share", "95 % from", "to")
+    rows = [
+        (f"{level.p_value:g}", str(level.below), *(f"{share:.2g}" for share in (level.share, *level.interval)))
+        for level in table.levels
+    ]
+    console.say_table(heads, rows, numbers=heads)
+    smallest = ", ".join(f"{p:.2g}" for p in table.smallest)
+    console.say(
+        f"model {table.model}: {table.found} found in {table.searches} searches of {table.clips} clips, "
+        f"{table.hours:.2f} hours, {table.keys} keys each; smallest p-values {smallest}"
+    )
+    checked = "nowhere yet" if table.checked_to is None else f"down to {table.checked_to:g}"
+    console.say(
+        f"measured: less than one false alarm in {1 / table.highest:.0f} searches (95 %), p-values checked {checked}; "
+        f"calculated from there: one in {1 / table.allowed:,.0f} files and in {table.allowed_hours:,} hours"
+    )
+
+
+@app.command()
+def locating(
+    model: options.Model = None,
+    json_file: JsonFile = None,
+    plot: options.Plot = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns, of which the medians are taken.")] = 3,
+) -> None:
+    """How long it takes to find a mark, against the paper's search on the same network."""
+    from ideaw.bench.locating import OURS, PAPER, SINGLE, draw, run
+
+    _check(json_file)
+    if plot is not None:
+        with extra("bench", "drawing"):
+            from ideaw.quality.plots import FORMATS
+        outputs.check(plot, FORMATS)
+    with console.progress("measuring searches") as progress:
+        table = run(model, repeats, progress)
+    _keep(json_file, table)
+    if plot is not None:
+        outputs.write(plot, draw(table, plot.suffix.lower()))
+    methods = (OURS, PAPER, SINGLE)
+    heads = ("file", "marked from", "windows", *methods, *(f"{name} / ours" for name in methods[1:]), "not right")
+    rows = [
+        (
+            f"{row.seconds:g} s",
+            "not at all" if row.begin is None else f"{row.begin:g} s",
+            str(row.windows),
+            *(f"{row.took[name]:.3f} s" for name in methods),
+            *(f"{row.times_ours[name]:.3g}" for name in methods[1:]),
+            ", ".join(name for name in methods if not row.right[name]) or "–",
+        )
+        for row in table.rows
+    ]
+    console.say_table(heads, rows, numbers=heads[2:-1])
+    console.say(
+        f"model {table.model}, marked to the end, one thread, medians of {table.repeats}, windows {table.step} s apart"
+    )
+
+
 def _check(json_file: Path | None) -> None:
     if json_file is not None:
         outputs.check(json_file, (".json",))

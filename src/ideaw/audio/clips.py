@@ -1,0 +1,49 @@
+"""All audio under a folder, as training and the search for false alarms take it: files, and tar packs of files."""
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import soundfile
+import soxr
+
+from ideaw.audio.grid import RATE
+from ideaw.errors import FileError
+
+SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif"}
+
+
+def clips_under(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """(category, mono 16 kHz int16 samples) of every audio file under the folder, packs included, in a fixed order."""
+    if not folder.is_dir():
+        raise FileError(f"{folder} is not a folder of audio files or tar packs")
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.suffix.lower() == ".tar":
+            yield from _unpack(path)
+        elif path.suffix.lower() in SUFFIXES:
+            yield path.parent.name, _decode(path, str(path))
+
+
+def _unpack(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    try:
+        with tarfile.open(path) as pack:
+            for member in sorted(pack.getmembers(), key=lambda m: m.name):
+                name = PurePosixPath(member.name)
+                content = pack.extractfile(member) if name.suffix.lower() in SUFFIXES else None
+                if content is not None:
+                    yield name.parent.name or path.stem, _decode(io.BytesIO(content.read()), f"{path}: {name}")
+    except tarfile.TarError as error:
+        raise FileError(f"{path} cannot be read as a tar pack of audio files") from error
+
+
+def _decode(source: Path | io.BytesIO, name: str) -> np.ndarray:
+    try:
+        samples, rate = soundfile.read(source, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as error:
+        raise FileError(f"{name} cannot be decoded: {error.error_string}") from error
+    mono = samples.mean(1)
+    if rate != RATE:
+        mono = soxr.resample(mono, rate, RATE)
+    return np.clip(np.rint(mono * 32768), -32768, 32767).astype(np.int16)

@@ -1,0 +1,139 @@
+"""How long it takes to find a mark: our one pass against the paper's window after window, on the same network.
+
+Files are marked from some second to their end, or not at all. All three searches run in one process on one thread and
+take turns; none of them tries other speeds. The paper's stop where they find the mark, ours reads the whole file.
+"""
+
+import io
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from statistics import median
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from ideaw.audio.blocks import Progress
+from ideaw.audio.grid import RATE
+from ideaw.bench import reference
+from ideaw.bench.reference import Located
+from ideaw.engine.network import Network
+from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+from ideaw.payload.code import locating_code
+from ideaw.results import Detection
+
+OURS, PAPER, SINGLE = "ours", "the paper's", "single stage"
+
+CASES: tuple[tuple[int, int | None], ...] = (
+    (10, 0),
+    (10, 5),
+    (10, None),
+    (60, 0),
+    (60, 10),
+    (60, 30),
+    (60, 50),
+    (60, None),
+)
+"""Seconds of a file, and the second from which on it is marked; None: it is not."""
+
+BESIDE = 0.037
+"""Seconds by which a mark begins later than its case says, so that no window begins just there; not at 0."""
+
+MESSAGE = (1, 0, 1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: by method, the median in seconds, how many times ours that is, and whether the answer was right."""
+
+    seconds: float
+    begin: float | None
+    windows: int
+    """That the paper's searches looked at."""
+    took: dict[str, float]
+    times_ours: dict[str, float]
+    right: dict[str, bool]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What `ideaw bench locating` measured."""
+
+    model: str
+    repeats: int
+    step: float
+    """Seconds from one window of the paper's search to the next."""
+    rows: list[Row]
+
+
+def run(
+    model: str | None = None,
+    repeats: int = 3,
+    progress: Progress | None = None,
+    cases: tuple[tuple[int, int | None], ...] = CASES,
+) -> Table:
+    """Search the packaged speech, again and again as long as a file is, marked from some second on."""
+    network = Network(model_folder(DEFAULT_MODEL if model is None else model), threads=1)
+    marker = Marker(network)
+    code = locating_code(network.card.code_bits)
+
+    methods: dict[str, Callable[[NDArray[np.float32]], Detection | Located]] = {
+        OURS: lambda audio: marker.detect(audio, RATE, speeds="none"),
+        PAPER: lambda audio: reference.search(network, audio, code),
+        SINGLE: lambda audio: reference.search(network, audio, code, both_stages=True),
+    }
+    for method in methods.values():
+        method(_file(marker, 2, 0))  # the first call loads the graphs
+    rows = []
+    for number, (seconds, begin) in enumerate(cases):
+        audio = _file(marker, seconds, begin)
+        took: dict[str, list[float]] = {name: [] for name in methods}
+        right = dict.fromkeys(methods, True)
+        for _ in range(repeats):
+            for name, method in methods.items():
+                began = time.perf_counter()
+                answer = method(audio)
+                took[name].append(time.perf_counter() - began)
+                right[name] &= answer.message == (None if begin is None else MESSAGE)
+                windows = answer.windows if isinstance(answer, Located) else 0
+        ratios = {
+            name: median(theirs / ours for theirs, ours in zip(took[name], took[OURS], strict=True))
+            for name in (PAPER, SINGLE)
+        }
+        middle = {name: median(times) for name, times in took.items()}
+        rows.append(Row(seconds, begin, windows, middle, ratios, right))
+        if progress:
+            progress((number + 1) / len(cases))
+    return Table(network.card.name, repeats, reference.STEP / RATE, rows)
+
+
+def draw(table: Table, suffix: str = ".png") -> bytes:
+    """A picture of the time each search takes over the place of the mark, in the longest files."""
+    from matplotlib.figure import Figure
+
+    longest = max(row.seconds for row in table.rows)
+    rows = [row for row in table.rows if row.seconds == longest and row.begin is not None]
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    for name in (SINGLE, PAPER, OURS):
+        axes.semilogy([row.begin for row in rows], [row.took[name] for row in rows], marker="o", label=name)
+    axes.set(
+        title=f"Finding a mark in {longest:g} seconds", xlabel="mark begins at, in s", ylabel="time in s, one thread"
+    )
+    axes.grid(alpha=0.3)
+    axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, format=suffix.lstrip("."))
+    return picture.getvalue()
+
+
+def _file(marker: Marker, seconds: int, begin: int | None) -> NDArray[np.float32]:
+    """(n,) at 16 kHz."""
+    sample = resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()
+    audio = np.resize(soundfile.read(io.BytesIO(sample), dtype="float32")[0], seconds * RATE)
+    if begin is not None:
+        first = round((begin + BESIDE) * RATE) if begin else 0
+        audio[first:] = marker.embed(audio[first:], RATE, MESSAGE)
+    return audio

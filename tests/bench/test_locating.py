@@ -1,0 +1,49 @@
+"""The paper's search on our network, and the benchmark against it."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import HOP, RATE
+from ideaw.bench import locating, reference
+from ideaw.engine.network import Network
+from ideaw.engine.segments import NEARBY
+from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+from ideaw.payload.code import locating_code
+from ideaw.payload.keys import Key
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    return Network(model_folder(DEFAULT_MODEL), threads=1)
+
+
+@pytest.mark.parametrize("both_stages", [False, True])
+def test_the_paper_s_search_ends_at_a_marked_second(
+    network: Network, speech: NDArray[np.float32], both_stages: bool
+) -> None:
+    begin = RATE + 500
+    audio = speech[: 4 * RATE].copy()
+    audio[begin:] = Marker(network).embed(audio[begin:], RATE, "ab12")
+    located = reference.search(network, audio, locating_code(network.card.code_bits), both_stages)
+    assert located.message == "ab12"
+    assert located.start >= begin - NEARBY * HOP
+    assert (located.start - begin + NEARBY * HOP) % RATE <= 2 * NEARBY * HOP
+    assert located.windows == located.start // reference.STEP + 1
+
+
+def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speech: NDArray[np.float32]) -> None:
+    marked = Marker(network, Key(b"another key of ours")).embed(speech[: 2 * RATE], RATE, "ab12")
+    assert reference.search(network, marked, locating_code(network.card.code_bits)).message is None
+
+
+def test_all_methods_answer_alike_and_are_compared_with_ours() -> None:
+    table = locating.run(repeats=2, cases=((3, 1), (3, None)))
+    assert (table.model, table.repeats, table.step) == ("46+10", 2, 0.1)
+    assert [(row.seconds, row.begin) for row in table.rows] == [(3, 1), (3, None)]
+    for row in table.rows:
+        assert set(row.right.values()) == {True}
+        assert row.windows == 21 if row.begin is None else 11 <= row.windows <= 21
+        assert min(row.took.values()) > 0
+        assert set(row.times_ours) == {locating.PAPER, locating.SINGLE}
+    assert locating.draw(table).startswith(b"\x89PNG")
