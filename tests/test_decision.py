@@ -73,9 +73,9 @@ def test_a_trace_says_what_and_where_and_whose(network: Network) -> None:
 
 
 def test_segments_are_in_the_time_of_the_audio_as_it_was_given(network: Network) -> None:
-    found = decide(_search(network, _trace(_values(network, "hey", 5))), [PUBLIC], 4.0, pace=1.25)
+    found = decide(_search(network, _trace(_values(network, "hey", 5), 80)), [PUBLIC], 9.0, pace=1.25)
     assert found.speed == 1.25
-    assert (found.segments[0].start, found.segments[0].end) == (0, 4)
+    assert (found.segments[0].start, found.segments[0].end) == (1, 5)
     # Hops are rounded up, and no mark goes on after the end.
     found = decide(_search(network, _trace(_values(network, "hey", 5))), [PUBLIC], 4.99)
     assert found.segments[0].end == 4.99

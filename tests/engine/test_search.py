@@ -88,16 +88,17 @@ def test_a_mark_through_all_chunks_is_one_trace(
     assert (joined.scores > 0.9 * whole.scores - 0.5).all()
 
 
-@pytest.mark.parametrize("begin", [-130, -64, -33, -1, 0, 31, 100])
+@pytest.mark.parametrize("begin", [-140, -64, -33, -1, 31])
 def test_a_mark_near_the_end_of_a_chunk_is_found_once_and_where_it_is(
     network: Network, marked: NDArray[np.float32], unmarked: NDArray[np.float32], begin: int
 ) -> None:
     chunk = 5 * FRAMES
-    first, last = chunk + begin, chunk + begin + 2 * FRAMES
+    first, last = chunk + begin, chunk + begin + FRAMES
     audio = unmarked.copy()
     audio[first * HOP : last * HOP] = marked[first * HOP : last * HOP]
-    (trace,) = _found(_search(network, chunk=chunk), audio)
-    assert (trace.first, trace.last) == pytest.approx((first, last), abs=6)
+    (whole,), (trace,) = (_found(_search(network, chunk=length), audio) for length in (search.CHUNK, chunk))
+    assert (trace.first, trace.last) == pytest.approx((first, last), abs=10)
+    assert np.sort(trace.scores)[-1] > 0.9 * np.sort(whole.scores)[-1]  # it was heard whole
     assert _text(network, trace) == "hey"
 
 
