@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -267,6 +268,309 @@ def test_progress_goes_from_nothing_to_all(marker: ideaw.Marker, speech: NDArray
     assert shares[-1] == 1
 
 
+# Where
+
+
+def _union(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Intersection over union of two stretches of time."""
+    common = max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
+    return common / (one[1] - one[0] + other[1] - other[0] - common)
+
+
+@pytest.fixture(scope="module")
+def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The music as one channel, (96000,) at 16 kHz."""
+    return soxr.resample(music.mean(1), 44_100, 16_000)[:96_000]
+
+
+@pytest.fixture(scope="module")
+def scene(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Ten seconds of music and speech without a pause."""
+    return np.concatenate([strings, speech[-64_000:]])
+
+
+@pytest.fixture(scope="module")
+def marked_scene(marker: ideaw.Marker, scene: NDArray[np.float32]) -> NDArray[np.float32]:
+    return marker.embed(scene, 16_000, "hey")
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 5])
+def test_a_stretch_that_is_marked_is_told_from_what_is_not(
+    marker: ideaw.Marker, scene: NDArray[np.float32], marked_scene: NDArray[np.float32], seconds: int
+) -> None:
+    unions = []
+    for start in (0.0, 1.23, 3.7, 10.0 - seconds):
+        audio, first, last = scene.copy(), int(start * 16_000), int((start + seconds) * 16_000)
+        audio[first:last] = marked_scene[first:last]
+        found = marker.detect(audio, 16_000, speeds="none")
+        assert found.message == "hey"
+        (segment,) = found.segments
+        unions.append(_union((segment.start, segment.end), (start, start + seconds)))
+    # The contract says 0.95 on average, over many files; these are four places in one.
+    assert np.mean(unions) > (0.9 if seconds == 1 else 0.95)
+
+
+@pytest.mark.parametrize("phase", [0, 300, 1_000, 3_000, 8_000, 15_000])
+@pytest.mark.parametrize(("first", "second"), [(3, 4), (2, 2)])
+def test_two_files_put_together_give_both_messages_with_their_places(
+    marker: ideaw.Marker,
+    strings: NDArray[np.float32],
+    marked: NDArray[np.float32],
+    phase: int,
+    first: int,
+    second: int,
+) -> None:
+    # With phase 0 the seconds of the second mark go on just where those of the first one end.
+    other = marker.embed(strings, 16_000, "you")
+    audio = np.concatenate([marked[32_000 : 32_000 + first * 16_000], other[phase : phase + second * 16_000]])
+    found = marker.detect(audio, 16_000, speeds="none")
+    one, two = found.segments
+    assert (one.message, two.message) == ("hey", "you")
+    assert found.message in ("hey", "you")
+    assert _union((one.start, one.end), (0, first)) > 0.9
+    assert _union((two.start, two.end), (first, first + second)) > 0.9
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.5])
+def test_a_piece_of_a_mark_at_the_end_is_no_trouble(
+    marker: ideaw.Marker, scene: NDArray[np.float32], marked_scene: NDArray[np.float32], seconds: float
+) -> None:
+    piece = marked_scene[16_000 : int((1 + seconds) * 16_000)]
+    for audio in (np.concatenate([scene[64_000:96_000], piece]), np.concatenate([piece, scene[64_000:96_000]])):
+        found = marker.detect(audio, 16_000, speeds="none")
+        assert found.message in (None, "hey")
+
+
+# Keys, speeds, and what is no mark
+
+
+KEYS = [ideaw.Key(bytes([number]) * 16) for number in range(1, 61)]
+
+
+def test_several_keys_are_tried_at_once(marker: ideaw.Marker, strings: NDArray[np.float32]) -> None:
+    mine = ideaw.load(key=KEYS[7]).embed(strings[:64_000], 16_000, "hey")
+    found = marker.detect(mine, 16_000, keys=KEYS, speeds="none")
+    assert (found.message, found.key) == ("hey", KEYS[7])
+    assert marker.detect(mine, 16_000).key is None
+    strangers = marker.detect(mine, 16_000, keys=KEYS[8:], speeds="none")
+    assert (strangers.found, strangers.key, strangers.segments) == (False, None, [])
+    with pytest.raises(ideaw.IdeawError, match="no keys"):
+        marker.detect(mine, 16_000, keys=[])
+
+
+@pytest.mark.parametrize(("speed", "speeds"), [(1.04, "near"), (0.955, "near"), (0.81, "all")])
+def test_audio_that_was_played_faster_or_slower_is_found(
+    marker: ideaw.Marker, marked: NDArray[np.float32], speed: float, speeds: str
+) -> None:
+    played = soxr.resample(marked[32_000:], 16_000 * speed, 16_000)
+    found = marker.detect(played, 16_000, speeds=speeds)  # type: ignore[arg-type]
+    assert found.message == "hey"
+    assert found.speed == pytest.approx(speed, rel=0.006)
+    assert found.segments[0].start < 0.2
+    assert found.segments[-1].end == pytest.approx(4 / speed, abs=0.2)
+    assert f"played {found.speed:.3g} times as fast" in str(found)
+    assert not marker.detect(played, 16_000, speeds="none").found
+
+
+def _strange(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> dict[str, NDArray[np.floating]]:
+    rng, time = np.random.default_rng(0), np.arange(64_000) / 16_000
+    return {
+        "silence": np.zeros(64_000),
+        "a constant": np.full(64_000, 0.5),
+        "one click": np.eye(1, 64_000, 30_000)[0],
+        "a click every second": (np.arange(64_000) % 16_000 == 0).astype(float),
+        "a tone": np.sin(2 * np.pi * 440 * time),
+        "a chord that repeats": np.sin(2 * np.pi * np.outer(time % 1, [220, 277, 330])).sum(1) / 3,
+        "white noise": 0.2 * rng.standard_normal(64_000),
+        "the same noise every second": np.tile(0.2 * rng.standard_normal(16_000), 4),
+        "clipped speech": np.clip(50 * speech[-64_000:], -1, 1),
+        "the same second again and again": np.tile(speech[48_000:64_000], 4),
+        "music in four bits": np.rint(strings[:64_000] * 40) / 40,
+        "backwards": strings[64_000:0:-1],
+    }
+
+
+@pytest.mark.parametrize("kind", list(_strange(np.zeros(96_000), np.zeros(96_000))))
+def test_nothing_is_found_where_nothing_is(
+    marker: ideaw.Marker, speech: NDArray[np.float32], strings: NDArray[np.float32], kind: str
+) -> None:
+    audio = _strange(speech, strings)[kind]
+    found = marker.detect(audio, 16_000, keys=KEYS, speeds="none")
+    assert (found.found, found.segments) == (False, [])
+    assert found.p_value > 1e-3
+
+
+def test_an_average_of_two_copies_never_says_a_third_thing(marker: ideaw.Marker, strings: NDArray[np.float32]) -> None:
+    audio = strings[:48_000]
+    texts = ("hey", "you", "hez", "\x7f")
+    copies = {text: marker.embed(audio, 16_000, text) for text in texts}
+    for one, other in (("hey", "you"), ("hey", "hez"), ("you", "\x7f")):
+        for share in (0.5, 0.4):
+            mixed = share * copies[one] + (1 - share) * copies[other]
+            found = marker.detect(mixed, 16_000, speeds="none")
+            assert {found.message, *(segment.message for segment in found.segments)} <= {one, other, None}
+
+
+# Long messages
+
+
+@pytest.mark.parametrize("message", ["https://example.org/a", bytes(range(40, 58)), (1, 0, 0) * 40])
+def test_a_message_of_any_length_is_spread_over_seconds(
+    marker: ideaw.Marker, marked_scene: NDArray[np.float32], scene: NDArray[np.float32], message: object
+) -> None:
+    audio = np.concatenate([scene, scene[::-1]])
+    out = marker.embed(audio, 16_000, message)  # type: ignore[arg-type]
+    assert marker.detect(out, 16_000, speeds="none").message == message
+    # Any cut that is long enough says it, wherever it begins.
+    found = marker.detect(out[77_777:-40_000], 16_000, speeds="none")
+    assert found.message == message
+    assert type(found.message) is type(message)
+    short = marker.detect(out[77_777 : 77_777 + 32_000], 16_000, speeds="none")
+    assert (short.found, len(short.segments)) == (False, 1)
+
+
+def test_capacity_is_what_fits(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    assert marker.capacity(0.99) == 0
+    assert marker.capacity(1) == 4
+    sizes = [marker.capacity(seconds) for seconds in (1, 6, 6.9, 20, 60, 600, 6_000)]
+    assert sizes == sorted(sizes)
+    assert sizes[1] == sizes[2]
+    assert sizes[-1] == sizes[-2]
+    most = marker.capacity(6)
+    assert most > 4
+    assert len(marker.embed(speech, 16_000, bytes(most))) == len(speech)
+    with pytest.raises(ideaw.MessageError):
+        marker.embed(speech, 16_000, bytes(most + 1))
+    assert ideaw.load("10+10").capacity(60) == 0
+
+
+# Streams
+
+
+def _pieces(audio: NDArray, most: int) -> list[NDArray]:
+    places = np.cumsum(np.random.default_rng(most).integers(0, most, 4 * len(audio) // most))
+    return np.split(audio, places[places < len(audio)])
+
+
+@pytest.mark.parametrize("kind", ["int16", "float32"])
+def test_a_stream_is_marked_as_the_whole_is(marker: ideaw.Marker, music: NDArray[np.float32], kind: str) -> None:
+    audio = music[: 4 * 44_100]
+    audio = np.rint(audio * 32_767).astype(np.int16) if kind == "int16" else audio
+    whole = marker.embed(audio, 44_100, "hey")
+    for most, latency in ((9_000, 3), (100_000, 4)):
+        blocks = list(marker.embed_stream(_pieces(audio, most), 44_100, "hey", latency=latency))
+        assert all(block.dtype == audio.dtype for block in blocks)
+        marked = np.concatenate(blocks)
+        assert marked.shape == audio.shape
+        # Blocks of another length go through sums in another order, and eight bits round far.
+        difference = marked.astype(np.float64) - whole
+        assert np.linalg.norm(difference) < 0.05 * np.linalg.norm(whole.astype(np.float64) - audio)
+    again = np.concatenate(list(marker.embed_stream(_pieces(audio, 30_000), 44_100, "hey", latency=4)))
+    assert np.array_equal(again, marked)  # cuts by themselves change nothing
+
+
+def test_a_stream_may_use_its_buffer_again(marker: ideaw.Marker, strings: NDArray[np.float32]) -> None:
+    audio, buffer = (4 * strings[:48_000]).astype(np.float32), np.empty(1_000, np.float32)
+
+    def blocks() -> Iterator[NDArray[np.float32]]:
+        for start in range(0, len(audio), len(buffer)):
+            buffer[:] = audio[start : start + len(buffer)]
+            yield buffer
+            buffer[:] = 9  # beyond full scale: nothing would be clipped any more
+
+    expected = list(marker.embed_stream(np.split(audio, 48), 16_000, "hey"))
+    assert np.array_equal(np.concatenate(list(marker.embed_stream(blocks(), 16_000, "hey"))), np.concatenate(expected))
+
+
+@pytest.mark.parametrize("latency", [3, 5])
+def test_no_sample_of_a_stream_waits_longer_than_asked(
+    marker: ideaw.Marker, music: NDArray[np.float32], latency: int
+) -> None:
+    audio, given = music[:, 0], 0
+
+    def blocks() -> Iterator[NDArray[np.float32]]:
+        nonlocal given
+        for start in range(0, len(audio), 4_410):
+            yield audio[start : start + 4_410]
+            given = start + 4_410
+
+    out = 0
+    for block in marker.embed_stream(blocks(), 44_100, "hey", latency=latency):
+        assert given - out <= latency * 44_100
+        out += len(block)
+    assert out == len(audio)
+
+
+def test_an_empty_stream_gives_nothing(marker: ideaw.Marker) -> None:
+    assert list(marker.embed_stream([], 16_000, "hey")) == []
+    (answer,) = marker.detect_stream([], 16_000)
+    assert not answer.found
+    for length in (1, 100, 8_000):
+        answer = list(marker.detect_stream([np.ones(length)], 16_000))[-1]
+        assert not answer.found
+        assert sum(map(len, marker.embed_stream([np.ones(length)], 16_000, "hey"))) == length
+
+
+def test_a_stream_is_searched_as_the_whole_is(marker: ideaw.Marker, marked_scene: NDArray[np.float32]) -> None:
+    whole = marker.detect(marked_scene, 16_000, speeds="none")
+    *early, last = marker.detect_stream(_pieces(marked_scene, 30_000), 16_000, latency=300)
+    assert early == []
+    assert (last.message, last.segments, last.p_value) == (whole.message, whole.segments, whole.p_value)
+    *early, last = marker.detect_stream(_pieces(marked_scene, 30_000), 16_000, latency=6)
+    assert last.message == "hey"
+    assert (last.segments[0].start, last.segments[-1].end) == (0, 10)
+    assert early[-1].message == "hey"
+
+
+@pytest.mark.parametrize("rate", [16_000, 44_100])
+def test_a_mark_in_a_stream_is_told_in_time(
+    marker: ideaw.Marker, scene: NDArray[np.float32], marked_scene: NDArray[np.float32], rate: int
+) -> None:
+    audio = np.concatenate([scene, scene])
+    audio[24_000:56_000] = marked_scene[24_000:56_000]
+    audio, heard = soxr.resample(audio, 16_000, rate), 0
+
+    def blocks() -> Iterator[NDArray[np.float32]]:
+        nonlocal heard
+        for start in range(0, len(audio), rate // 10):
+            heard = start + rate // 10
+            yield audio[start:heard]
+
+    told = next(heard for answer in marker.detect_stream(blocks(), rate, latency=5) if answer.found)
+    assert told / rate <= 3.5 + 5
+
+
+MEMORY = """
+import sys
+from importlib import resources
+from pathlib import Path
+import numpy as np, soundfile as sf
+import ideaw
+
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+marker = ideaw.load(threads=1)
+with resources.as_file(resources.files("ideaw").joinpath("samples", "speech.flac")) as path:
+    tile = sf.read(path, dtype="float32")[0]
+
+def measured(seconds):
+    answers = marker.detect_stream((tile for _ in range(seconds // 6)), 16_000, latency=20)
+    assert not list(answers)[-1].found
+    return peak()
+
+print(measured(60), measured(240))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a single program")
+def test_a_long_stream_takes_no_more_memory_than_a_short_one() -> None:
+    run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    short, long = map(int, run.stdout.split())
+    assert long - short < 10  # as samples alone the rest is 12 MB, as spectra 48
+
+
 # Segments
 
 
@@ -495,6 +799,32 @@ def test_a_mark_that_would_round_away_is_refused(marker: ideaw.Marker, speech: N
     faint = np.rint(speech / np.abs(speech).max() * 60).astype(np.int16)
     with pytest.raises(ideaw.AudioError, match="too quiet"):
         marker.embed(faint, 16_000, "a")
+
+
+def _square(dtype: str) -> NDArray:
+    """Four seconds at full scale."""
+    wave = np.sign(np.sin(2 * np.pi * 997 * np.arange(64_000) / 16_000 + 0.1))
+    return wave.astype(dtype) if dtype == "float32" else (wave * 32_767).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_a_mark_that_would_be_clipped_away_is_refused(marker: ideaw.Marker, dtype: str, tmp_path: Path) -> None:
+    square = _square(dtype)
+    with pytest.raises(ideaw.AudioError, match="too loud: a mark 38 dB below this audio is clipped away"):
+        marker.embed(square, 16_000, "hey")
+    sf.write(tmp_path / "in.wav", square, 16_000, subtype="FLOAT" if dtype == "float32" else "PCM_16")
+    with pytest.raises(ideaw.AudioError, match="too loud"):
+        marker.embed_file(tmp_path / "in.wav", tmp_path / "out.wav", "hey")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.wav"]
+    quieter = (square * 0.9).astype(square.dtype)
+    assert marker.detect(marker.embed(quieter, 16_000, "hey"), 16_000).message == "hey"
+
+
+def test_loud_music_that_clips_is_marked_all_the_same(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
+    loud = np.clip(10 * music, -1, 1)  # a fifth of the samples are at full scale
+    out = marker.embed(loud, 44_100, "hey")
+    assert np.abs(out).max() <= 1
+    assert marker.detect(out, 44_100).message == "hey"
 
 
 def test_the_snr_is_kept_in_another_format_too(

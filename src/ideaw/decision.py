@@ -14,7 +14,7 @@ import numpy as np
 
 from ideaw.audio.grid import HOP, RATE
 from ideaw.engine.network import Network
-from ideaw.engine.search import WORTH_READING, Search, Trace
+from ideaw.engine.search import PER_SECOND, WORTH_READING, Search, Trace
 from ideaw.payload.keys import Key
 from ideaw.payload.reading import Reading, read
 from ideaw.results import Detection, Segment
@@ -31,10 +31,6 @@ codes agree with each other by up to 0.6."""
 
 LEAST_PART, MOST_PARTS = 2, 8
 """Seconds in a row that say something else before they are read by themselves, and how many such parts are tried."""
-
-
-PER_SECOND = ("starts", "scores", "values")
-"""What a trace has for each of its seconds."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Recipes: those in the repository load, and a wrong one is told in one line what is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ def test_the_repositorys_recipes_load(path: Path) -> None:
 
 def test_the_default_recipe_trains_the_default_network() -> None:
     (path,) = (path for path in RECIPES if path.stem == "46+10")
-    assert read_recipe(path).net == NetConfig()
+    # Residuals follow the envelope as much as is heard least; the exporter can choose another power.
+    assert replace(read_recipe(path).net, shaping=NetConfig().shaping) == NetConfig()
 
 
 def test_the_papers_recipe_is_the_paper() -> None:

@@ -82,7 +82,7 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
     inside = (places >= first) & (places < last + FRAMES)
     begin, end = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
     # The borders lie in the outer seconds: what is between them was found to be marked as a whole.
-    middle = (first + last + FRAMES) // 2
+    middle = int(np.clip((first + last + FRAMES) // 2, 0, hops - 1))  # most of a single second may be missing
     at = np.searchsorted(places, (min(first + FRAMES, middle), max(last, middle)))
     for _ in range(ROUNDS):
         # A hop of a mark says something in proportion to its energy; half of that is between marked and not.

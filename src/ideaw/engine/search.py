@@ -32,6 +32,10 @@ WORTH_READING = 1e-3
 """Chance of a code by accident below which the message is read."""
 
 
+PER_SECOND = ("starts", "scores", "values")
+"""What a trace has for each of its seconds."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """Marked seconds that follow each other, and what they say."""
@@ -200,18 +204,20 @@ def _traced(
 
 def _joined(known: Trace, new: Trace) -> Trace | None:
     """Two traces as one, if the later goes on with the seconds of the earlier; else None."""
-    near = np.abs(new.starts[:, None] - known.starts) <= scan.DRIFT
+    apart = np.abs(new.starts[:, None] - known.starts)
     step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES)
-    if not near.any() and step > scan.DRIFT:
+    if apart.min() > scan.DRIFT and step > scan.DRIFT:
         return None
-    # Where both know a second, the later chunk has heard more of what follows it.
-    kept = known.starts < new.starts[0] - scan.DRIFT
+    # A second that both know was perhaps cut off in one of them: it is taken from where it was heard better.
+    same, better = apart < FRAMES // 2, new.scores[:, None] > known.scores
+    kept = ~np.concatenate([(same & better).any(0), (same & ~better).any(1)])
+    kinds = {name: np.concatenate([getattr(known, name), getattr(new, name)])[kept] for name in PER_SECOND}
+    order = np.argsort(kinds["starts"])
+    sources = np.repeat([0, 1], [len(known.starts), len(new.starts)])[kept][order]
     return replace(
         known,
-        starts=np.concatenate([known.starts[kept], new.starts]),
-        scores=np.concatenate([known.scores[kept], new.scores]),
-        values=np.concatenate([known.values[kept], new.values]),
         log_p=min(known.log_p, new.log_p),
-        first=min(known.first, new.first),
-        last=max(known.last, new.last),
+        first=(known, new)[sources[0]].first,
+        last=(known, new)[sources[-1]].last,
+        **{name: values[order] for name, values in kinds.items()},
     )

@@ -1,0 +1,102 @@
+"""Excerpts: the loudest seconds are the same however audio arrives, and they tell at which speed it was played."""
+
+import numpy as np
+import pytest
+import soxr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.engine.embedding import Embedding
+from ideaw.engine.excerpts import ALL, CLOSER, NEAR, SECONDS, Loudest, best_speed, code_in
+from ideaw.engine.network import Network
+from ideaw.engine.search import WORTH_READING, Search
+from ideaw.payload.code import locating_code
+
+
+def _search(network: Network, *keys: bytes) -> Search:
+    owners = [network.with_key(key) for key in keys]
+    return Search(owners, [locating_code(network.card.code_bits, key) for key in keys])
+
+
+@pytest.fixture(scope="module")
+def marked(network: Network, strings: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Three seconds of music."""
+    audio, code = strings[: 3 * SEGMENT, None], locating_code(network.card.code_bits)
+    frames = np.random.default_rng(0).integers(0, 2, (1, network.card.message_bits))
+    embedding = Embedding(network, frames, code, RATE, 1, network.card.snr, 0.0)
+    return np.concatenate([embedding.push(audio), embedding.finish()])[:, 0].astype(np.float32)
+
+
+# The loudest seconds
+
+
+def _loudest(blocks: list[NDArray[np.float64]], rate: int) -> NDArray[np.floating]:
+    loudest = Loudest(rate)
+    passed = list(loudest.through(iter(blocks)))
+    assert all(one is other for one, other in zip(passed, blocks, strict=True))
+    return loudest.samples
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.integers(1, 12_000),
+    channels=st.integers(1, 3),
+    cuts=st.lists(st.integers(0, 12_000), max_size=9),
+    seed=st.integers(0, 99),
+)
+def test_the_loudest_seconds_are_the_same_however_audio_is_cut(
+    length: int, channels: int, cuts: list[int], seed: int
+) -> None:
+    rate = 1_000
+    rng = np.random.default_rng(seed)
+    audio = rng.standard_normal((length, channels)) * rng.uniform(0, 1, (length // 500 + 1, 1)).repeat(500, 0)[:length]
+    whole = _loudest([audio], rate)
+    assert np.array_equal(_loudest(np.split(audio, sorted(cut for cut in cuts if cut < length)), rate), whole)
+    assert len(whole) == min(length, SECONDS * rate)
+    energies = [np.square(audio[start : start + SECONDS * rate]).sum() for start in range(0, length, rate // 4)]
+    full = [energy for place, energy in enumerate(energies) if place * rate // 4 + SECONDS * rate <= length]
+    assert np.square(whole).sum() == pytest.approx(max(full, default=energies[0]))
+
+
+def test_silence_has_loudest_seconds_too() -> None:
+    assert np.array_equal(_loudest([np.zeros((5_000, 2))] * 3, 1_000), np.zeros((SECONDS * 1_000, 2)))
+
+
+# Speeds
+
+
+def test_the_grids_leave_no_speed_out() -> None:
+    # The code is found up to 1 % beside the true speed.
+    assert max(ALL) * 1.01 > 1.25
+    assert min(ALL) / 1.01 < 0.8
+    for grid in (NEAR, ALL):
+        with_plain = np.sort([1.0, *grid])
+        assert np.max(with_plain[1:] / with_plain[:-1]) < 1.0201
+    assert set(NEAR) < set(ALL)
+
+
+@pytest.mark.parametrize(("speed", "grid"), [(1.03, NEAR), (0.947, NEAR), (0.81, ALL), (1.24, ALL)])
+@pytest.mark.parametrize("rate", [16_000, 44_100])
+def test_a_speed_is_found(
+    network: Network, marked: NDArray[np.float32], speed: float, grid: tuple[float, ...], rate: int
+) -> None:
+    played = soxr.resample(marked, RATE * speed, rate)[: SECONDS * rate]
+    # Of all speeds, those that are near; the others take their time and find nothing.
+    few = [each for each in grid if abs(each / speed - 1) < 0.07]
+    found, log_p = best_speed(_search(network, b"no key", network.key), played, rate, few)
+    assert found == pytest.approx(speed, rel=0.006)
+    assert log_p < np.log(1e-6)
+
+
+def test_audio_that_was_not_played_faster_has_no_speed(network: Network, strings: NDArray[np.float32]) -> None:
+    search = _search(network, network.key, b"no key")
+    log_ps = [best_speed(search, strings[: SECONDS * SEGMENT], RATE, NEAR)[1]]
+    log_ps.append(code_in(search, np.zeros(SECONDS * SEGMENT), RATE, 1.1))
+    assert min(log_ps) > np.log(WORTH_READING / 2 / len((*NEAR, *CLOSER)))
+
+
+def test_a_code_is_heard_with_its_key_alone(network: Network, marked: NDArray[np.float32]) -> None:
+    assert code_in(_search(network, network.key), marked, RATE) < np.log(1e-9)
+    assert code_in(_search(network, b"no key", b"nor this"), marked, RATE) > np.log(WORTH_READING)
