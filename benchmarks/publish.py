@@ -177,7 +177,7 @@ def _locating() -> list[str] | None:
         begin = "not marked" if row["begin"] is None else f"{row['begin']:g} s"
         cells = [f"{row['seconds']:g} s", begin]
         for name, took in row["took"].items():
-            ratio = f" ({row['times_ours'][name]:.2g} ×)" if name in row["times_ours"] else ""
+            ratio = f" ({_times(row['times_ours'][name])})" if name in row["times_ours"] else ""
             cells.append(f"{took:.2f} s{ratio}{'' if row['right'][name] else ', wrong'}")
         lines.append(f"| {' | '.join(cells)} |")
     return [
@@ -205,7 +205,7 @@ def _speed() -> list[str] | None:
             cells = [f"{ours:.2f} s"]
             for peer in systems[1:]:
                 theirs = took.get((peer, "embed" if task == "embed" else "detect, marked", seconds))
-                cells.append(f"{theirs['times_ours'][task]:.2g} ×" if theirs else "–")
+                cells.append(_times(theirs["times_ours"][task]) if theirs else "–")
             lines.append(f"| {task}, {seconds:g} s | {' | '.join(cells)} |")
     imports = " | ".join(f"{measured['imports'][system]:.1f} s" for system in systems)
     lines.append(f"| import | {imports} |")
@@ -222,6 +222,10 @@ def _speed() -> list[str] | None:
         f"`python benchmarks/speed.py --peers PYTHON`: all in one run, taking turns; × is of ours. {commands}.",
         *(PEERS[peer] for peer in systems[1:]),
     ]
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.2g} ×"
 
 
 def _percents(shares: list[float]) -> str:
