@@ -414,18 +414,17 @@ def test_an_average_of_two_copies_never_says_a_third_thing(marker: ideaw.Marker,
 # Long messages
 
 
-@pytest.mark.parametrize("message", ["https://example.org/a", bytes(range(40, 58)), (1, 0, 0) * 40])
+@pytest.mark.parametrize("message", ["a.example/7", bytes(range(40, 51)), (1, 0, 0) * 29])
 def test_a_message_of_any_length_is_spread_over_seconds(
-    marker: ideaw.Marker, marked_scene: NDArray[np.float32], scene: NDArray[np.float32], message: object
+    marker: ideaw.Marker, scene: NDArray[np.float32], message: object
 ) -> None:
-    audio = np.concatenate([scene, scene[::-1]])
-    out = marker.embed(audio, 16_000, message)  # type: ignore[arg-type]
+    out = marker.embed(scene, 16_000, message)  # type: ignore[arg-type]
     assert marker.detect(out, 16_000, speeds="none").message == message
     # Any cut that is long enough says it, wherever it begins.
-    found = marker.detect(out[77_777:-40_000], 16_000, speeds="none")
+    found = marker.detect(out[22_222:-3_333], 16_000, speeds="none")
     assert found.message == message
     assert type(found.message) is type(message)
-    short = marker.detect(out[77_777 : 77_777 + 32_000], 16_000, speeds="none")
+    short = marker.detect(out[22_222 : 22_222 + 32_000], 16_000, speeds="none")
     assert (short.found, len(short.segments)) == (False, 1)
 
 
@@ -556,11 +555,11 @@ with resources.as_file(resources.files("ideaw").joinpath("samples", "speech.flac
     tile = sf.read(path, dtype="float32")[0]
 
 def measured(seconds):
-    answers = marker.detect_stream((tile for _ in range(seconds // 6)), 16_000, latency=20)
+    answers = marker.detect_stream((tile for _ in range(seconds // 6)), 16_000, latency=12)
     assert not list(answers)[-1].found
     return peak()
 
-print(measured(60), measured(240))
+print(measured(72), measured(168))
 """
 
 
@@ -568,7 +567,7 @@ print(measured(60), measured(240))
 def test_a_long_stream_takes_no_more_memory_than_a_short_one() -> None:
     run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     short, long = map(int, run.stdout.split())
-    assert long - short < 10  # as samples alone the rest is 12 MB, as spectra 48
+    assert long - short < 6  # as samples alone the rest is 6 MB, as spectra 25
 
 
 # Segments

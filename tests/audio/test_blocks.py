@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ideaw.audio import files, mpeg, plain, targets
+from ideaw.audio.blocks import Blocks, Waiting, cut, told
 from ideaw.audio.files import Encoding
 from ideaw.errors import FileError
 
@@ -48,6 +49,64 @@ def without_index(music: np.ndarray) -> bytes:
     assert stream.indexed
     data = coded.getvalue()
     return data[data.index(b"\xff\xfb", stream.start + 4) :]
+
+
+# Pieces
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[np.ndarray]:
+    """Numbered samples (n, 2), in pieces of any length."""
+    lengths = draw(st.lists(st.integers(0, 30), max_size=12))
+    return np.split(np.arange(2 * sum(lengths)).reshape(-1, 2), np.cumsum(lengths)[:-1]) if lengths else []
+
+
+@given(pieces(), st.integers(1, 40))
+def test_pieces_of_any_length_become_equal_blocks(given_pieces: list[np.ndarray], size: int) -> None:
+    blocks = Blocks(size)
+    made = [block for piece in given_pieces for block in blocks.add(piece)] + list(blocks.rest())
+    whole = np.concatenate([*given_pieces, np.empty((0, 2), int)])
+    assert [len(block) for block in made] == [len(part) for part in cut(whole, size)]
+    assert np.array_equal(np.concatenate([*made, np.empty((0, 2), int)]), whole)
+    assert not any(np.shares_memory(block, piece) for block in made for piece in given_pieces)
+
+
+def test_a_piece_may_be_overwritten_once_it_was_given() -> None:
+    blocks, buffer = Blocks(7), np.empty((3, 1))
+    made = []
+    for start in range(0, 12, 3):
+        buffer[:, 0] = range(start, start + 3)
+        made += blocks.add(buffer)
+    buffer[:] = -1
+    assert np.array_equal(np.concatenate([*made, *blocks.rest()])[:, 0], np.arange(12))
+
+
+@given(pieces(), st.lists(st.integers(0, 40)))
+def test_what_waits_comes_in_its_order(given_pieces: list[np.ndarray], numbers: list[int]) -> None:
+    waiting, left = Waiting(), sum(map(len, given_pieces))
+    for piece in given_pieces:
+        waiting.put(piece)
+    taken = []
+    for number in (*numbers, left):
+        number = min(number, left)
+        if number:
+            taken.append(waiting.take(number))
+            assert len(taken[-1]) == number
+            left -= number
+    assert np.array_equal(np.concatenate([np.empty((0, 2)), *taken]), np.concatenate([np.empty((0, 2)), *given_pieces]))
+
+
+def test_progress_is_told_after_each_block_and_never_beyond_the_whole() -> None:
+    shares: list[float] = []
+    blocks = told([np.zeros(3), np.zeros(3), np.zeros(9)], 12, shares.append)
+    for expected in ([], [0.25], [0.25, 0.5]):
+        next(blocks)
+        assert shares == expected
+    assert list(blocks) == []
+    assert shares == [0.25, 0.5, 1]
+    assert len(list(told([np.zeros(3)] * 2, None, shares.append))) == 2
+    assert len(list(told([np.zeros(3)] * 2, 6, None))) == 2
+    assert len(shares) == 3
 
 
 # Reading

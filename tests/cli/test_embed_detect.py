@@ -179,3 +179,52 @@ def test_the_installed_program_marks_and_finds(tmp_path: Path, spoken: Path) -> 
     assert ran.out.startswith(f'{target}: found "hey"')
     ran = run_process("detect", target, spoken)
     assert ran.code == 1
+
+
+# Keys, speeds and long messages
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three files of keys."""
+    folder = tmp_path_factory.mktemp("keys")
+    paths = [folder / f"{name}.key" for name in ("mine", "yours", "theirs")]
+    for path in paths:
+        assert run("keygen", path).code == 0
+    return paths
+
+
+def test_several_keys_are_tried_and_the_right_one_is_named(tmp_path: Path, spoken: Path, keys: list[Path]) -> None:
+    mine, yours, theirs = keys
+    target = tmp_path / "out.wav"
+    assert run("embed", spoken, target, "-m", "hey", "--key", yours).code == 0
+    ran = run("detect", target, "--key", mine, "--key", yours, "--speeds", "none")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f'{target}: found "hey" in ')
+    assert ran.out.endswith(f", key {yours}\n")
+    found = json.loads(run("detect", target, "--key", mine, "--key", yours, "--json").out)
+    assert (found["key"], found["message"], found["speed"]) == (str(yours), "hey", 1)
+    for others in ((), ("--key", mine, "--key", theirs)):
+        ran = run("detect", target, *others, "--speeds", "none", "--json")
+        assert ran.code == 1
+        found = json.loads(ran.out)
+        assert (found["found"], found["key"], found["segments"]) == (False, None, [])
+    ran = run("detect", target, "--key", mine, "--key", tmp_path / "none.key")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
+    samples, rate = sf.read(marked)
+    sf.write(tmp_path / "fast.wav", soxr.resample(samples[32_000:], 1.1 * rate, rate), rate)
+    for speeds, code in (("none", 1), ("near", 1), ("all", 0)):
+        ran = run("detect", tmp_path / "fast.wav", "--speeds", speeds)
+        assert (ran.code, ran.err) == (code, "")
+    assert float(ran.out.split("played ")[1].split(" times as fast")[0]) == pytest.approx(1.1, abs=0.011)
+    ran = run("detect", tmp_path / "fast.wav", "--speeds", "some")
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_long_message_goes_through_a_file(tmp_path: Path, spoken: Path) -> None:
+    for options, message in ((("-m", "a.example"), "a.example"), (("-m", "00ff" * 4, "--hex"), "00ff" * 4)):
+        assert run("embed", spoken, tmp_path / "out.flac", *options, "--snr", "30").code == 0
+        assert json.loads(run("detect", tmp_path / "out.flac", "--json").out)["message"] == message

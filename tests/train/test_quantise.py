@@ -1,0 +1,169 @@
+"""Eight bits: the network that is made even computes the same, and what its graphs mark reads as well."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import BINS, FRAMES, SEGMENT
+from ideaw.engine.network import Network
+from ideaw.engine.segments import embed_segments, extract_segments
+from ideaw.marker import DEFAULT_MODEL, model_folder
+from ideaw.nets.blocks import ConvSubnet
+from ideaw.nets.model import Ideaw
+from ideaw.train import export, quantise
+from ideaw.train.export import load_weights
+
+from .conftest import OURS
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_second() -> Iterator[None]:
+    """Of each sample is enough here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantise, "SECONDS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model() -> Ideaw:
+    """The shipped network: ranges of an untrained one say nothing."""
+    return load_weights(Path(str(model_folder(DEFAULT_MODEL))))
+
+
+@pytest.fixture(scope="module")
+def even(model: Ideaw) -> Ideaw:
+    made = copy.deepcopy(model)
+    quantise.equalise(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def made() -> Path:
+    """The shipped model folder, whose graphs have eight bits."""
+    return Path(str(model_folder(DEFAULT_MODEL)))
+
+
+def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    return float((ours - theirs).norm() / theirs.norm())
+
+
+# Even ranges
+
+
+def test_the_ranges_are_measured_on_what_occurs(model: Ideaw) -> None:
+    feeds = quantise.feeds(model)
+    assert set(feeds) == {"mark", "locate", "read"}
+    frames = quantise.SECONDS * FRAMES
+    assert feeds["mark"]["host"].shape == feeds["locate"]["received"].shape == (2, frames, BINS, 2)
+    assert set(np.unique(feeds["mark"]["message"])) == set(np.unique(feeds["mark"]["code"])) == {-1, 1}
+    added = feeds["locate"]["received"] - feeds["mark"]["host"]
+    assert np.linalg.norm(added) == pytest.approx(0.01 * np.linalg.norm(feeds["mark"]["host"]), rel=1e-3)  # 40 dB
+    again = quantise.feeds(model)
+    assert all(np.array_equal(feeds[graph][name], again[graph][name]) for graph in feeds for name in feeds[graph])
+
+
+@torch.no_grad()
+def test_an_even_network_computes_the_same(model: Ideaw, even: Ideaw) -> None:
+    changed = [
+        not torch.equal(one.enter.weight, other.enter.weight)
+        for one, other in zip(model.modules(), even.modules(), strict=True)
+        if isinstance(one, ConvSubnet) and isinstance(other, ConvSubnet)
+    ]
+    assert changed
+    assert all(changed)
+    for graph, inputs in quantise.feeds(model).items():
+        given = [torch.from_numpy(each) for each in inputs.values()]
+        ours, theirs = (getattr(each, graph)(*given) for each in (even, model))
+        for one, other in zip(
+            *((given,) if isinstance(given, torch.Tensor) else given for given in (ours, theirs)), strict=True
+        ):
+            # But for weights so small that half precision has no name for them.
+            assert _apart(one, other) < 2e-3
+
+
+def test_hidden_channels_of_an_even_network_are_alike(model: Ideaw, even: Ideaw) -> None:
+    spreads = []
+    for each in (model, even):
+        ranges: dict[ConvSubnet, torch.Tensor] = {}
+        nets = [net for net in each.modules() if isinstance(net, ConvSubnet)]
+        hooks = [
+            layer.register_forward_pre_hook(quantise._watch(ranges, net))
+            for net in nets
+            for layer in (net.middle, net.leave)
+        ]
+        quantise.feeds(each)
+        for hook in hooks:
+            hook.remove()
+        assert len(ranges) == len(nets)
+        spreads.append(np.median([float(torch.log2(widest).std()) for widest in ranges.values()]))
+    assert spreads[1] < 0.5
+    assert spreads[1] < 0.7 * spreads[0]
+
+
+# Graphs
+
+
+def _operators(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node]
+
+
+def test_only_the_graphs_that_bear_it_have_eight_bits(made: Path) -> None:
+    for name in ("mark", "locate", "read"):
+        quantised = "QuantizeLinear" in _operators(made / f"{name}.onnx")
+        assert quantised == (name in quantise.EIGHT_BIT)
+        graph = onnx.load(made / f"{name}.onnx").graph
+        assert any(constant.data_type == onnx.TensorProto.INT8 for constant in graph.initializer) == quantised
+
+
+def test_the_layers_that_give_out_a_mark_keep_their_precision(made: Path) -> None:
+    for name in quantise.EIGHT_BIT:
+        graph = onnx.load(made / f"{name}.onnx").graph
+        kept = [node for node in graph.node if node.op_type == "Conv" and ".leave." in node.input[1]]
+        exact = [node for node in kept if not node.input[1].endswith("_DequantizeLinear_Output")]
+        assert kept
+        assert len(exact) == (len(kept) if name in quantise.PRECISE else 0)
+
+
+@torch.no_grad()
+def test_what_is_marked_in_eight_bits_is_the_mark_in_a_little_noise(made: Path) -> None:
+    network, model = Network(made), load_weights(made)
+    inputs = quantise.feeds(model)["mark"]
+    theirs = model.mark(*map(torch.from_numpy, inputs.values())).numpy()
+    host = np.ascontiguousarray(inputs["host"]).view(np.complex64)[..., 0]
+    ours = network.mark(host, inputs["message"], inputs["code"])
+    pairs = np.stack([ours.real, ours.imag], -1)
+    assert 0 < np.linalg.norm(pairs - theirs) < 0.3 * np.linalg.norm(theirs)
+
+
+def test_an_export_has_eight_bits_where_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "GRAPHS", {"read": export.GRAPHS["read"]})  # one is enough, and takes its time
+    torch.manual_seed(5)
+    export.export_model(Ideaw(OURS.net), tmp_path / "new", 38.0, {}, eight_bit=True)
+    assert "QuantizeLinear" in _operators(tmp_path / "new" / "read.onnx")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "card.json",
+        "network.safetensors",
+        "read.onnx",
+    ]
+    model = load_weights(tmp_path / "new")
+    inputs = quantise.feeds(model)["read"]
+    (ours,) = onnxruntime.InferenceSession(tmp_path / "new" / "read.onnx").run(None, inputs)
+    with torch.no_grad():
+        theirs = model.read(*map(torch.from_numpy, inputs.values()))
+    assert 0 < _apart(torch.from_numpy(ours), theirs) < 0.1
+
+
+def test_eight_bits_are_shipped_and_read_as_they_were_written(speech: NDArray[np.float32]) -> None:
+    network = Network(Path(str(model_folder(DEFAULT_MODEL))))
+    segments, rng = speech[2 * SEGMENT :].reshape(4, SEGMENT), np.random.default_rng(0)
+    message, code = (rng.integers(0, 2, (4, bits)) for bits in (network.card.message_bits, network.card.code_bits))
+    marked = embed_segments(network, segments, message, code, 38.0)
+    for logits, written in zip(extract_segments(network, marked), (message, code), strict=True):
+        assert np.array_equal(logits > 0, written > 0)
