@@ -217,7 +217,7 @@ class Marker:
         check_rate(rate)
         tried = self._keys(keys)
         search = self._search(tried)
-        search.chunk = max(1, latency * FRAMES - 2 * search.margin)
+        search.chunk = max(1, latency * FRAMES - search.margin)
         resampler, length, chunks = Resampler(rate, RATE, 1), 0, 0
         for block in blocks:
             floats = as_float(block)
