@@ -38,7 +38,7 @@ def test_samples_at_their_limits(tmp_path: Path, speech: np.ndarray) -> None:
     rng, source, target = np.random.default_rng(0), tmp_path / "in.wav", tmp_path / "out.wav"
     square = np.where(np.arange(48_000) // 36 % 2, 1.0, -1.0)
     for samples, line in [
-        (square, None),
+        (square, "clipped away"),
         (square / 2, None),
         (1e9 * speech[:48_000], None),
         (rng.normal(0, 1e300, 48_000), "scale them down"),
@@ -51,7 +51,7 @@ def test_samples_at_their_limits(tmp_path: Path, speech: np.ndarray) -> None:
         ran = run("embed", source, target, "-m", "hey")
         if line is None:
             assert ran.code == 0
-            assert run("detect", target).code == 0 or samples is square  # at full scale there is no room for a mark
+            assert run("detect", target).code == 0
             target.unlink()
         else:
             assert ran.code == 2

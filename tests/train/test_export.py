@@ -123,6 +123,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "snr": 30.0,
         "bins": 480,
         "context": OURS.net.context,
+        "code_twice": False,
         "learned": False,
         "shaping": OURS.net.shaping,
         "parameters": parameters(model),
