@@ -481,6 +481,13 @@ def test_a_stream_may_use_its_buffer_again(marker: ideaw.Marker, strings: NDArra
     assert np.array_equal(np.concatenate(list(marker.embed_stream(blocks(), 16_000, "hey"))), np.concatenate(expected))
 
 
+def test_a_latency_that_cannot_be_kept_is_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    with pytest.raises(ideaw.IdeawError, match="give 3 s or more"):
+        next(marker.embed_stream([speech], 16_000, "hey", latency=2))
+    with pytest.raises(ideaw.IdeawError, match="give 5 s or more"):
+        next(marker.detect_stream([speech], 16_000, latency=4))
+
+
 @pytest.mark.parametrize("latency", [3, 5])
 def test_no_sample_of_a_stream_waits_longer_than_asked(
     marker: ideaw.Marker, music: NDArray[np.float32], latency: int

@@ -166,6 +166,7 @@ class Marker:
         A sample comes out at most `latency` seconds after it went in: 3 or more, and the more the faster. A stream may
         end before a long message was written once; `capacity` says how many seconds it needs.
         """
+        _check_latency(latency, 3)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         check_rate(rate)
         marking = None
@@ -174,7 +175,7 @@ class Marker:
             floats = as_float(array)
             check_finite(floats)
             if marking is None:
-                marking = self._marking(plan, rate, floats.shape[1], snr, _step(array), max(1, latency - 2))
+                marking = self._marking(plan, rate, floats.shape[1], snr, _step(array), latency - 2)
             marked = marking.push(array)
             if len(marked):
                 yield marked
@@ -214,10 +215,11 @@ class Marker:
         A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
         the seconds of so long a stretch add up.
         """
+        _check_latency(latency, 5)
         check_rate(rate)
         tried = self._keys(keys)
         search = self._search(tried)
-        search.chunk = max(1, latency * FRAMES - search.margin)
+        search.chunk = latency * FRAMES - search.margin
         resampler, length, chunks = Resampler(rate, RATE, 1), 0, 0
         for block in blocks:
             floats = as_float(block)
@@ -455,6 +457,11 @@ def detect_file(
 
 
 _shared = cache(load)
+
+
+def _check_latency(latency: int, least: int) -> None:
+    if latency < least:
+        raise IdeawError(f"a latency of {latency} s is too short; give {least} s or more")
 
 
 def _step(array: NDArray) -> float:
