@@ -164,7 +164,7 @@ class Marker:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         A sample comes out at most `latency` seconds after it went in: 3 or more, and the more the faster. A stream may
-        end before a long message was written once; `capacity` says how many seconds it needs.
+        end before a long message was written once; `capacity` says how much fits into how many seconds.
         """
         _check_latency(latency, 3)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
@@ -191,7 +191,7 @@ class Marker:
         speeds: Speeds = "near",
         progress: Progress | None = None,
     ) -> Detection:
-        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in each channel.
+        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in a channel that may hold one.
 
         With `keys` for the marks of any of them. Where nothing is found, other `speeds` are tried: those "near" by, up
         to 6 % off; "all" from 0.8 to 1.25; "none".

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT
 from ideaw.engine.network import Network, Slots
-from ideaw.engine.segments import BATCH, embed_segments, extract_segments
+from ideaw.engine.segments import BATCH, decoded_together, embed_segments, extract_segments
 from ideaw.marker import model_folder, model_names
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.model import Ideaw
@@ -178,3 +178,20 @@ def test_faint_and_loud_segments_keep_their_snr(
 ) -> None:
     audio = segments.astype(np.float64) * level
     assert _snrs(audio, embed_segments(network, audio, *bits, snr=30.0)).min() >= 30
+
+
+# The code in the message's slots
+
+
+def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArray[np.float32]) -> None:
+    network = Network(Path(str(model_folder("10+10"))))
+    rng = np.random.default_rng(5)
+    message, code = rng.integers(0, 2, 10), rng.integers(0, 2, 10)
+    slots = network.message.values(message) * network.mask(code)
+    said, said_code = decoded_together(network, slots, np.zeros(network.card.code_slots, np.float32))
+    assert np.array_equal(said > 0, message)
+    assert np.array_equal(said_code > 0, code)
+    audio = speech[2 * SEGMENT : 4 * SEGMENT].reshape(2, SEGMENT)
+    bits = np.stack([message, 1 - message]), np.stack([code, 1 - code])
+    read = extract_segments(network, embed_segments(network, audio, *bits, 38.0))
+    assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))

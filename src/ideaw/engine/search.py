@@ -31,7 +31,6 @@ MARGIN = NEAR + 2
 WORTH_READING = 1e-3
 """Chance of a code by accident below which the message is read."""
 
-
 PER_SECOND = ("starts", "scores", "values")
 """What a trace has for each of its seconds."""
 

@@ -10,7 +10,7 @@ from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import ROUNDING
-from ideaw.payload.correction import MOST_LISTED_BITS, every_message
+from ideaw.payload.correction import every_message
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
@@ -22,10 +22,6 @@ SHIFTS = (0, *(sign * hops for hops in range(1, NEARBY + 1) for sign in (-1, 1))
 
 HERE = 1.15
 """How much clearer the slots must be elsewhere than where they are expected."""
-
-
-MOST_TRIED = 64
-"""Codes that are tried with a message that is too long for all of them to be."""
 
 LEAST_SURE = 1e-6
 """Log-odds that a bit keeps where nothing speaks against it or for it."""
@@ -60,29 +56,28 @@ def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDA
     read = [_extract_slots(network, audio[some].astype(np.float32)) for some in _batches(len(audio))]
     message, code = (np.concatenate(kind) for kind in zip(*read, strict=True))
     if network.card.code_twice:
-        both = [_decoded_together(network, *slots) for slots in zip(message, code, strict=True)]
+        both = [decoded_together(network, *slots) for slots in zip(message, code, strict=True)]
         return np.stack([said for said, _ in both]), np.stack([said for _, said in both])
     return network.message.code.decode(message), network.code.code.decode(code)
 
 
-def _decoded_together(
+def decoded_together(
     network: Network, message: NDArray[np.float32], code: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(slots,) of message and code → (bits,) of each, where the message's slots say the code's bits too.
 
-    The likeliest codes are tried one by one: each says how the message's slots are to be understood.
+    Every code is tried: each says how the message's slots are to be understood.
     """
     codes = every_message(network.card.code_bits)
     fits = (2 * network.code.code.encode(codes).astype(np.float32) - 1) @ code
-    tried = np.argsort(-fits)[: MOST_TRIED if network.card.message_bits > MOST_LISTED_BITS else None]
-    unmasked = message * network.mask(codes[tried])
+    unmasked = message * network.mask(codes)
     said = network.message.code.decode(unmasked)
-    together = fits[tried] + (network.message.values(said > 0) * unmasked).sum(-1)
+    together = fits + (network.message.values(said > 0) * unmasked).sum(-1)
     best = int(together.argmax())
-    differs = codes[tried] != codes[tried[best]]
+    differs = codes != codes[best]
     rivals = np.where(differs, together[:, None], -np.inf).max(0)
     sure = np.maximum((together[best] - rivals) / 2, LEAST_SURE).clip(max=np.finfo(np.float32).max)
-    return said[best], np.where(codes[tried[best]], sure, -sure).astype(np.float32)
+    return said[best], np.where(codes[best], sure, -sure).astype(np.float32)
 
 
 def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
