@@ -13,6 +13,18 @@ def test_integrity_falls_as_bits_are_read_right(kind: str) -> None:
     assert right < undecided < wrong
 
 
+def test_focus_weighs_the_segment_at_the_border_most() -> None:
+    bits = torch.ones(3, 4)
+    logits = torch.tensor([8.0, 0.43, -8.0])[:, None].expand(3, 4).clone().requires_grad_()
+    pull = []
+    for focus in (0.0, 4.0):
+        (slope,) = torch.autograd.grad(losses.integrity(logits, bits, "logistic", focus), logits)
+        pull.append(slope.abs().sum(1) / slope.abs().sum())
+    even, focused = pull
+    assert focused[1] > 2 * even[1]
+    assert focused[2] < even[2]
+
+
 def test_the_papers_distance_is_zero_where_bits_come_back_as_they_were() -> None:
     bits = torch.tensor([[1.0, -1.0]])
     assert losses.integrity(bits, bits, "squared") == 0

@@ -18,6 +18,8 @@ class Losses:
 
     kind: Literal["logistic", "squared"] = "logistic"
     """How bits are compared: cross-entropy of logits, or the paper's distance."""
+    focus: float = 0.0
+    """How much more segments count that are about to be lost or won than those read with ease, or never."""
     message: float = 1.0
     code: float = 0.5
     first_stage: float = 0.0

@@ -163,8 +163,8 @@ def take(
     begin = (batch.off * now.jitter).round().long() + margin
     read_message, read_code = model.extract(_cut(attacked, begin), carriers, batch.phase, now.attacked)
 
-    loss = weights.message * losses.integrity(read_message, batch.message, weights.kind)
-    loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind)
+    loss = weights.message * losses.integrity(read_message, batch.message, weights.kind, weights.focus)
+    loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
     if weights.first_stage:
         alone = model.embed(host, batch.message, None, snr, carriers, batch.phase)
         logits = model.extract_first_stage(alone, carriers, batch.phase)
