@@ -370,14 +370,12 @@ def compress(
     rng: np.random.Generator,
     threshold: float = -18.0,
     ratio: float = 4.0,
-    attack: float = 0.005,
-    release: float = 0.05,
+    rise: float = 0.005,
+    fall: float = 0.05,
 ) -> np.ndarray:
     """A compressor: levels above `threshold` dBFS rise by 1 dB for each `ratio` dB. With a high ratio, a limiter."""
     _require(ratio >= 1, f"A compressor's ratio must be at least 1, not {ratio:g}.")
-    return dynamics.follow(
-        samples, rate, attack, release, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None)
-    )
+    return dynamics.follow(samples, rate, rise, fall, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None))
 
 
 def expand(
@@ -386,13 +384,13 @@ def expand(
     rng: np.random.Generator,
     threshold: float = -12.0,
     ratio: float = 2.0,
-    attack: float = 0.005,
-    release: float = 0.05,
+    rise: float = 0.005,
+    fall: float = 0.05,
 ) -> np.ndarray:
     """An expander: levels below `threshold` dBFS fall by `ratio` dB for each dB, down to 40 dB less."""
     _require(ratio >= 1, f"An expander's ratio must be at least 1, not {ratio:g}.")
     return dynamics.follow(
-        samples, rate, attack, release, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0)
+        samples, rate, rise, fall, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0)
     )
 
 
