@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.bench.security import THREATS
@@ -22,8 +23,8 @@ Value = float | str
 Should = Literal["right", "none", "not wrong"]
 """What the answers to a threat should be."""
 
-CLEAN = "clean"
-"""The label of the row without an attack, which every preset of attacks begins with."""
+OWN_DRAWS = 1_000
+"""From here on numbers seed the attacks of rows; those below seed messages and keys."""
 
 
 KEYS: dict[str, tuple[type, ...]] = {
@@ -99,6 +100,17 @@ class Preset:
     def security(self) -> bool:
         """Whether its rows are threats."""
         return self.rows[0].threat is not None
+
+    def attacked(self, row: Row, audio: NDArray[np.float32], seed: int, number: int) -> NDArray[np.float32]:
+        """(n, channels) under the attacks of a row; draws are the same for all audio of the clip with this number."""
+        rng = np.random.default_rng([seed, number, OWN_DRAWS + self.rows.index(row)])
+        length = len(audio)
+        for step in row.steps:
+            strengths = step.drawn(rng)
+            audio = catalogue.run(step.attack, audio, self.rate, int(rng.integers(1 << 31)), **strengths)
+        if self.keep_length:
+            audio = np.pad(audio[:length], ((0, max(0, length - len(audio))), (0, 0)))
+        return audio
 
 
 def names() -> list[str]:

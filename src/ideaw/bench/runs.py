@@ -117,7 +117,7 @@ def _claim(folder: Path, configuration: Mapping[str, Any]) -> None:
         before = json.loads(place.read_text("utf-8"))
     differing = [name for name in configuration if before.get(name) != configuration[name]]
     if differing:
-        raise FileError(f"{folder} holds a run with another {differing[0]}; choose another folder")
+        raise FileError(f"{folder} holds another run, with other {differing[0]}; choose another folder")
 
 
 def _read(file: Path) -> list[Record]:
