@@ -6,6 +6,7 @@ Drawn without pyplot, so that nothing depends on a display; needs matplotlib, fr
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib import rc_context
@@ -25,6 +26,9 @@ RESIDUAL_GAIN = 10
 
 COLUMNS = 2_000
 """Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
+
+LABEL = 30
+"""Letters of a label in one line."""
 
 WINDOW = 1_024
 RANGE = 90.0
@@ -59,7 +63,9 @@ def shares(
     It is drawn without a background, in the colour of the text around it, for pages that are light or dark.
     """
     colours = (_MARKED, _RESIDUAL, _UNREAD, _HOST)
-    figure = Figure(figsize=(5.6, 1.2 + 0.26 * len(labels)), layout="constrained")
+    wrapped = [fill(label, LABEL) for label in labels]
+    lines = sum(1 + label.count("\n") for label in wrapped)
+    figure = Figure(figsize=(5.6, 1.2 + 0.11 * len(labels) + 0.15 * lines), layout="constrained")
     figure.patch.set_alpha(0)
     axes = figure.add_subplot()
     axes.patch.set_alpha(0)
@@ -70,7 +76,7 @@ def shares(
         colour = colours[number % len(colours)]
         axes.errorbar(middle, places, xerr=beside, fmt="o", ms=4, lw=1, color=colour, label=name)
     axes.set(xlim=(-3, 103), ylim=(len(labels) - 0.5, -0.5))
-    axes.set_yticks(range(len(labels)), labels, fontsize=8, parse_math=False)
+    axes.set_yticks(range(len(labels)), wrapped, fontsize=8, parse_math=False)
     axes.set_title(title, color=_INK, fontsize=10)
     axes.set_xlabel(axis, color=_INK, fontsize=9)
     axes.tick_params(colors=_INK, labelsize=8)
