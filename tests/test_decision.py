@@ -129,6 +129,17 @@ def test_a_splice_on_the_second_gives_both_messages_with_their_places(
         assert cut == again == pytest.approx(first, abs=1)
 
 
+@pytest.mark.parametrize(("first", "second"), [(9, 9), (6, 12), (30, 90)])
+def test_a_splice_of_which_some_seconds_were_read_gives_both_messages(
+    network: Network, first: int, second: int
+) -> None:
+    values = np.concatenate([_values(network, "hey", first, seed=1), _values(network, "you", second, seed=2)])
+    values[np.arange(first + second) % 3 > 0] = 0
+    (said, begin, cut), (then, again, end) = _said(network, _trace(values), seconds=200.0)
+    assert (said, begin, then, end) == ("hey", 0, "you", first + second)
+    assert cut == again == pytest.approx(first, abs=2)
+
+
 def test_what_was_put_in_between_is_told_too(network: Network) -> None:
     values = np.concatenate([_values(network, text, 4, seed=seed) for seed, text in enumerate(("hey", "you", "hey"))])
     assert _said(network, _trace(values)) == [("hey", 0, 4), ("you", 4, 8), ("hey", 8, 12)]

@@ -16,7 +16,7 @@ from ideaw.audio.grid import HOP, RATE
 from ideaw.engine.network import Network
 from ideaw.engine.search import PER_SECOND, WORTH_READING, Search, Trace
 from ideaw.payload.keys import Key
-from ideaw.payload.reading import Reading, read
+from ideaw.payload.reading import Reading, disagreeing, read
 from ideaw.results import Detection, Segment
 
 SURE = 1e-6
@@ -24,10 +24,6 @@ SURE = 1e-6
 
 HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
-
-DISAGREES = 0.75
-"""Share of the usual agreement with the message below which a second may say something else: words of the packaged
-codes agree with each other by up to 0.6."""
 
 LEAST_PART, MOST_PARTS = 2, 8
 """Seconds in a row that say something else before they are read by themselves, and how many such parts are tried."""
@@ -107,10 +103,7 @@ def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace,
 def _others(trace: Trace, owner: Network, reading: Reading) -> list[tuple[int, int]]:
     """Seconds in a row, from the first to before the last, that say something else than the whole trace."""
     assert reading.frames is not None
-    sent = owner.message.values(reading.frames)
-    power = np.sqrt(np.square(trace.values, dtype=np.float64).sum(1)).clip(1e-12)
-    agreement = (trace.values * sent).sum(1) / power
-    other = agreement < DISAGREES * np.quantile(agreement, 0.75)
+    other = disagreeing(trace.values, reading.frames, owner.message.code)
     other[1:-1] |= other[:-2] & other[2:]
     edges = np.flatnonzero(np.diff(other, prepend=False, append=False)).reshape(-1, 2)
     longest = sorted(edges.tolist(), key=lambda run: run[0] - run[1])[:MOST_PARTS]

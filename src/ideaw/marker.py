@@ -360,7 +360,7 @@ class Marker:
         best = look(loudest.through(told(blocks(), length, progress)))
         search, excerpt = self._search(keys), loudest.samples
         if not best.found and np.ptp(excerpt, axis=1).any():
-            chances = [code_in(search, channel, rate) for channel in excerpt.T]
+            chances = self._network.each(lambda channel: code_in(search, channel, rate), list(excerpt.T))
             channel = int(np.argmin(chances))
             if looks * len(keys) * math.exp(chances[channel]) < WORTH_READING:
                 best = min(best, look(blocks(), channel), key=_surest)

@@ -11,6 +11,7 @@ from ideaw.engine.network import Network
 from ideaw.engine.search import Heard, Search, Trace
 from ideaw.payload.code import locating_code
 from ideaw.payload.message import Message
+from ideaw.payload.plan import Plan
 from ideaw.payload.reading import read
 
 KEYS = 250
@@ -157,18 +158,56 @@ def test_the_networks_blocks_leave_no_trace(
     assert whole.code.shape == (4 * FRAMES + 1, network.card.bins // 2)
     for block, parts in heard.items():
         monkeypatch.setattr(search, "LISTENED", block)
-        assert np.abs(parts.code - whole.code).max() < 1e-3 * np.abs(whole.code).max()
-        streams = [each.message(0, each.hops) for each in (parts, whole)]
-        assert np.linalg.norm(np.subtract(*streams)) < 5e-2 * np.linalg.norm(streams[1])  # eight bits round far
+        for streams in ((parts.code, whole.code), [each.message((0, each.hops)) for each in (parts, whole)]):
+            assert np.linalg.norm(np.subtract(*streams)) < 5e-2 * np.linalg.norm(streams[1])  # eight bits round far
 
 
-def test_the_message_is_heard_where_it_is_asked_for(network: Network, marked: NDArray[np.float32]) -> None:
+@pytest.mark.parametrize("hops", [0, 1, 127, 128, 200, 255, 256, 640, 641, 1_281, 7_900])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_have_like_parts(
+    network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch, threads: int, hops: int
+) -> None:
+    monkeypatch.setattr(network, "at_once", threads)
+    parts = Heard(network, marked[:HOP])._parts(7, 7 + hops)
+    assert [hop for part in parts for hop in range(*part)] == list(range(7, 7 + hops))
+    lengths = [end - begin for begin, end in parts]
+    assert max(lengths, default=0) <= search.LISTENED
+    if hops:
+        assert max(lengths) - min(lengths) <= 1
+        assert len(parts) == 1 or min(lengths) >= search.ALONE
+        # No thread has nothing to do while others work, unless there is too little for all.
+        assert len(parts) % threads == 0 or len(parts) == hops // search.ALONE or len(parts) == 1
+
+
+def test_any_number_of_threads_hears_the_same(
+    network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {}
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(network, "at_once", threads)
+        (found[threads],) = _found(_search(network), marked)
+    alone = found.pop(1)
+    for trace in found.values():
+        assert np.array_equal(trace.starts, alone.starts)
+        assert (trace.first, trace.last) == (alone.first, alone.last)
+        assert trace.scores == pytest.approx(alone.scores, rel=0.05)
+        assert _text(network, trace) == "hey"
+
+
+def test_the_message_is_heard_where_it_is_asked_for_and_once(
+    network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Heard(network, marked[: 5 * SEGMENT]).message((-10, 10_000))
     heard = Heard(network, marked[: 5 * SEGMENT])
-    whole = heard.message(-10, heard.hops + 10)
-    part = heard.message(77, 200)
-    assert np.linalg.norm(part[77:200] - whole[77:200]) < 5e-2 * np.linalg.norm(whole[77:200])
-    assert not part[:77].any()
-    assert not part[200:].any()
+    assert not heard.message().any()
+    parts = []
+    monkeypatch.setattr(heard, "_read", lambda part, read=heard._read: parts.append(part) or read(part))
+    for spans in ([(-3, 20), (77, 200)], [(10, 20)], [(50, 150), (190, 210)]):
+        stream = heard.message(*spans)
+    asked = np.r_[0:20, 50:210]
+    assert sorted(hop for part in parts for hop in range(*part)) == asked.tolist()
+    assert np.linalg.norm(stream[asked] - whole[asked]) < 5e-2 * np.linalg.norm(whole[asked])
+    assert not np.delete(stream, asked, 0).any()
 
 
 def test_silence_says_nothing(network: Network, marked: NDArray[np.float32]) -> None:
@@ -177,7 +216,7 @@ def test_silence_says_nothing(network: Network, marked: NDArray[np.float32]) -> 
     heard = Heard(network, audio)
     inside = slice(FRAMES + 2, 3 * FRAMES - 2)  # windows reach over by less than two hops
     assert not heard.code[inside].any()
-    assert not heard.message(0, heard.hops)[inside].any()
+    assert not heard.message((0, heard.hops))[inside].any()
     assert _found(_search(network), np.zeros(3 * SEGMENT, np.float32)) == []
 
 
@@ -195,7 +234,7 @@ def test_all_keys_share_one_pass_and_the_message_is_read_where_a_code_is(
     assert _found(_search(network, *others), unmarked) == []
     assert heard == []
     passes = len(located)
-    assert passes == -(-12 * FRAMES // search.LISTENED)
+    assert passes == 2
 
     audio = unmarked.copy()
     audio[7 * SEGMENT : 9 * SEGMENT] = marked[7 * SEGMENT : 9 * SEGMENT]
@@ -203,7 +242,42 @@ def test_all_keys_share_one_pass_and_the_message_is_read_where_a_code_is(
     assert len(located) == 2 * passes
     assert trace.owner == 20
     # Two seconds, one more on each side for the borders, and what the network looks at.
-    assert sum(heard) <= 4 * FRAMES + 2 * network.card.context + 4 * scan.DRIFT
+    assert sum(heard) <= 4 * FRAMES + 2 * network.at_once * network.card.context["read"] + 4 * scan.DRIFT
+
+
+def test_a_message_beyond_doubt_is_read_in_some_seconds(network: Network, marked: NDArray[np.float32]) -> None:
+    (trace,) = _found(_search(network), marked)
+    was_read = trace.values.any(1)
+    assert len(was_read) == 12
+    assert was_read[[0, 3, 6, 9, 11]].all()
+    assert was_read.sum() < 8
+    assert (trace.first, trace.last) == (0, 12 * FRAMES)
+    assert _text(network, trace) == "hey"
+    (few,) = _found(_search(network), marked[: search.FEW * SEGMENT])
+    assert few.values.any(1).all()
+
+
+@pytest.mark.parametrize("begin", [3, 4, 5, 6])
+def test_a_piece_in_between_that_says_something_else_is_read(
+    network: Network, unmarked: NDArray[np.float32], marked: NDArray[np.float32], begin: int
+) -> None:
+    piece = slice(begin * SEGMENT, (begin + search.EVERY) * SEGMENT)
+    audio = marked.copy()
+    audio[piece] = _embedded(network, unmarked, "you")[piece]
+    (trace,) = _found(_search(network), audio)
+    assert trace.values[begin : begin + search.EVERY].any(1).all()
+    alone = read(trace.values[begin : begin + search.EVERY], network.message.code, network.key).message
+    assert alone is not None
+    assert alone.content == "you"
+
+
+def test_a_long_message_is_read_in_all_seconds(network: Network, unmarked: NDArray[np.float32]) -> None:
+    frames = Plan.of(Message("a longer text"), network.card.message_bits, network.key).round
+    embedding = Embedding(network, frames, locating_code(network.card.code_bits), RATE, 1, network.card.snr, 0.0)
+    audio = np.concatenate([embedding.push(unmarked[:, None]), embedding.finish()])[:, 0].astype(np.float32)
+    (trace,) = _found(_search(network), audio)
+    assert trace.values.any(1).all()
+    assert _text(network, trace) == "a longer text"
 
 
 def test_each_key_finds_its_own_mark_in_the_same_audio(network: Network, marked: NDArray[np.float32]) -> None:

@@ -13,7 +13,16 @@ from ideaw.payload.correction import BlockCode, block_code
 from ideaw.payload.keys import PUBLIC, Key
 from ideaw.payload.message import Content, Message
 from ideaw.payload.plan import Plan
-from ideaw.payload.reading import BELIEVED, LONG_CHANCE, Reading, _likeliest, chance, read
+from ideaw.payload.reading import (
+    BELIEVED,
+    LONG_CHANCE,
+    Reading,
+    _likeliest,
+    beyond_doubt,
+    chance,
+    disagreeing,
+    read,
+)
 
 SLOTS = 98
 KEY = Key(bytes(range(16)))
@@ -260,3 +269,32 @@ def test_slots_may_be_the_bits_themselves() -> None:
     uncoded[::2, 20] *= -0.01
     found = read(uncoded, block_code(46, 46))
     assert found.message == Message("track-0042")
+
+
+# Some seconds for all
+
+
+@pytest.mark.parametrize("bits", [46, 22])
+def test_what_some_seconds_surely_say_is_told_for_all(bits: int) -> None:
+    frames = frames_of("a", bits, 12)
+    values = received(frames, 10)
+    values[np.arange(12) % 3 > 0] = 0
+    found = beyond_doubt(values, code(bits))
+    assert found is not None
+    assert np.array_equal(found, frames)
+    assert not disagreeing(values, frames, code(bits)).any()
+    assert beyond_doubt(received(frames[:1], 0), code(bits)) is None
+
+
+def test_what_takes_several_seconds_is_not_said_by_some() -> None:
+    assert beyond_doubt(received(frames_of("a longer text", 46, 12), 20), code(46)) is None
+    assert beyond_doubt(np.zeros((3, 98)), code(46)) is None
+
+
+def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_that_were_not_read() -> None:
+    frames = frames_of("hey", 46, 12)
+    values = received(np.concatenate([frames[:6], frames_of("you", 46, 6)]), 10)
+    assert disagreeing(values, frames, code(46)).tolist() == 6 * [False] + 6 * [True]
+    values[[1, 2, 4, 5, 7, 8, 10, 11]] = 0
+    assert disagreeing(values, frames, code(46)).tolist() == 5 * [False] + 7 * [True]
+    assert not disagreeing(np.zeros((4, 98)), frames[:4], code(46)).any()

@@ -57,7 +57,7 @@ class Resampler:
 
 def mix(samples: NDArray[np.floating]) -> NDArray[np.floating]:
     """The mono mix `(n,)` of `(n, channels)`: the mean of the channels."""
-    return samples.mean(axis=1)
+    return np.asarray(sum(samples.T)) / samples.shape[1]  # many times as fast as along rows of two or three
 
 
 def _resample(columns: NDArray[np.float32], source: int, target: int, length: int) -> NDArray[np.float32]:

@@ -156,7 +156,7 @@ class _Residual:
         self, network: Network, frames: NDArray[np.integer], code: NDArray[np.integer], channels: int, block: int
     ) -> None:
         self._network, self._block = network, block * FRAMES
-        self.context = network.card.context
+        self.context = network.card.context["mark"]
         self._messages = network.message.values(frames) * network.mask(code)
         self._code = network.code.carriers.stream(network.code.values(code))
         self._audio, self._waves = _Line(channels), _Line(channels, -EDGE)

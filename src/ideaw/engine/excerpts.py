@@ -4,6 +4,7 @@ A loud second is enough to tell whether a search of everything is worth its time
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import soxr
@@ -50,7 +51,7 @@ class Loudest:
         if len(self._waiting) < length:
             self.samples = self._waiting if self._energy < 0 else self.samples
             return
-        power = np.concatenate([[0.0], np.cumsum(np.square(self._waiting).sum(1))])
+        power = np.concatenate([[0.0], np.cumsum(sum(np.square(self._waiting.T)))])
         starts = np.arange(0, len(self._waiting) - length + 1, self._rate // 4)
         energies = power[starts + length] - power[starts]
         best = int(energies.argmax())
@@ -62,10 +63,10 @@ class Loudest:
 
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:
     """The speed at which `(n,)` samples were most likely played, as far as a code tells it, and that one's `log_p`."""
-    found = {speed: code_in(search, audio, rate, speed) for speed in speeds}
+    found = _codes_in(search, audio, rate, speeds)
     about = min(found, key=found.__getitem__)
     if found[about] < 0:
-        found |= {about * factor: code_in(search, audio, rate, about * factor) for factor in CLOSER}
+        found |= _codes_in(search, audio, rate, [about * factor for factor in CLOSER])
     best = min(found, key=found.__getitem__)
     return best, found[best]
 
@@ -74,3 +75,8 @@ def code_in(search: Search, audio: NDArray[np.floating], rate: int, speed: float
     """The least `log_p` of any code that a search looks for in `(n,)` samples played so many times as fast."""
     resampled = soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY)
     return min((track.log_p for _, _, track in search.tracks(Heard(search.owners[0], resampled))), default=0.0)
+
+
+def _codes_in(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> dict[float, float]:
+    """`code_in` at each of these speeds."""
+    return dict(zip(speeds, search.owners[0].each(partial(code_in, search, audio, rate), speeds), strict=True))

@@ -1,18 +1,21 @@
 """A model folder as the engine uses it: the three graphs, the carriers of the bits, and the card.
 
 A session is made when it is first needed, since a detector that finds no code never reads a message,
-and ONNX Runtime itself is imported only then.
+and ONNX Runtime itself is imported only then. Marking goes on from block to block, so threads share the work of one;
+what is listened to is cut into parts, and each thread has its own, with all that goes on around the graphs.
 """
 
 import copy
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +30,16 @@ from ideaw.payload.keys import PUBLIC
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+GRAPHS = ("mark", "locate", "read")
+
 CARRIERS = "carriers.safetensors"
 """The carriers of a model that has learned its own."""
+
+MOST_AT_ONCE = 4
+"""Parts that are listened to at the same time: this bounds memory. Threads beyond that share the work of one."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Rest = tuple[NDArray[np.float32], NDArray[np.float32]]
 """What `locate` leaves for `read`."""
@@ -49,8 +60,8 @@ class Card:
     """SNR in dB that marks keep unless the user asks for another."""
     bins: int
     """Numbers in a frame of a watermark stream."""
-    context: int
-    """Frames to each side of a moment that the network can see."""
+    context: Mapping[str, int]
+    """Graph → frames to each side of a moment that it can see."""
     code_twice: bool
     """Whether the message's slots say the code's bits too: where messages are short, they have room for them."""
     learned: bool
@@ -90,8 +101,11 @@ class Network:
         if beside is None and isinstance(folder, Path):
             beside = folder.resolve().parent
         self._folder = _graphs(folder, beside, self.card)
-        self._threads = threads
+        self._threads = threads or _cores()
+        self.at_once = min(self._threads, MOST_AT_ONCE)
+        """How many parts `each` works on at the same time."""
         self._sessions: dict[str, InferenceSession] = {}
+        self._loading = Lock()
         self._draw(PUBLIC)
 
     @property
@@ -133,6 +147,13 @@ class Network:
         (message,) = self._session("read").run(None, dict(zip(("host", "side"), rest, strict=True)))
         return message
 
+    def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """What `work` makes of each of some items, on several threads."""
+        if self.at_once == 1 or len(items) == 1:
+            return list(map(work, items))
+        with ThreadPoolExecutor(self.at_once) as pool:
+            return list(pool.map(work, items))
+
     def _draw(self, key: bytes) -> None:
         self.key = key
         self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
@@ -147,9 +168,10 @@ class Network:
         return Slots(block_code(bits, slots), carriers)
 
     def _session(self, name: str) -> "InferenceSession":
-        if name not in self._sessions:
-            self._sessions[name] = self._load(name)
-        return self._sessions[name]
+        with self._loading:
+            if name not in self._sessions:
+                self._sessions[name] = self._load(name)
+            return self._sessions[name]
 
     def _load(self, name: str) -> "InferenceSession":
         # From 1.29 on it would otherwise keep an identifier of this machine and report to its maker.
@@ -159,7 +181,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
-        options.intra_op_num_threads = self._threads or 0
+        options.intra_op_num_threads = self._threads if name == "mark" else self._threads // self.at_once
         try:
             graph = self._folder.joinpath(f"{name}.onnx").read_bytes()
             session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
@@ -169,6 +191,11 @@ class Network:
         if {end.shape[-1] for end in ends if end.name in ("message", "code")} != {self.card.bins}:
             raise ModelError(f"{name}.onnx of {self._folder} does not fit the card of {self.card.name}")
         return session
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
@@ -181,7 +208,8 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.message_slots, card.code_slots, card.bins, card.context)
+        context = [card.context[graph] for graph in GRAPHS]
+        whole = (card.message_bits, card.code_bits, card.message_slots, card.code_slots, card.bins, *context)
         fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
         fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
@@ -204,7 +232,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     place = folder if card.network == card.name or beside is None else beside.joinpath(card.network)
     if not place.is_dir():
         raise ModelError(f"{folder} needs the network of the model folder {card.network}, which is not beside it")
-    for name in ("mark", "locate", "read"):
+    for name in GRAPHS:
         if not place.joinpath(f"{name}.onnx").is_file():
             raise ModelError(f"{place} is not a complete model folder: {name}.onnx is missing")
     return place

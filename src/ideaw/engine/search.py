@@ -1,12 +1,14 @@
 """The search for marks in audio that arrives in blocks: chunk after chunk, each listened to once, in bounded memory.
 
 Stage 2 runs backwards over everything; its output tells for every key at once where that key's code is. Stage 1 runs
-only there. Chunks overlap by more than a second, and what goes on from one chunk to the next is put together again.
+only there, and once a few seconds say beyond doubt what all say, no further. Chunks overlap by more than a second, and
+what goes on from one chunk to the next is put together again.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +19,7 @@ from ideaw.audio.level import NEAR, level
 from ideaw.audio.spectrum import stft
 from ideaw.engine import scan
 from ideaw.engine.network import Network, Rest
-from ideaw.payload.reading import read
+from ideaw.payload.reading import beyond_doubt, disagreeing, read
 
 CHUNK = 120 * FRAMES
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
@@ -25,11 +27,18 @@ CHUNK = 120 * FRAMES
 LISTENED = 10 * FRAMES
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
+ALONE = 2 * FRAMES
+"""Hops that a thread listens to at least: parts have to be heard with what is around them."""
+
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
 
 WORTH_READING = 1e-3
 """Chance of a code by accident below which the message is read."""
+
+EVERY, FEW = 3, 5
+"""Of more than a few seconds every third is read first. Once these say beyond doubt what all say, the others are read
+only beside seconds that may say something else: a piece of other marked audio is noticed if it is no shorter."""
 
 PER_SECOND = ("starts", "scores", "values")
 """What a trace has for each of its seconds."""
@@ -48,7 +57,7 @@ class Trace:
     log_p: float
     """Logarithm of at most the chance of this code by accident, in one chunk."""
     values: NDArray[np.float32]
-    """(seconds, slots): the message's soft values, weighted by the evidence."""
+    """(seconds, slots): the message's soft values, weighted by the evidence; 0 where they were not needed."""
     first: int
     last: int
     """The hops that the marked audio begins at and ends before."""
@@ -76,7 +85,8 @@ class Search:
     @property
     def margin(self) -> int:
         """Hops on each side of a chunk that are listened to as well: a second, and all that the network looks at."""
-        return FRAMES + 2 * scan.DRIFT + self.owners[0].card.context + MARGIN
+        context = self.owners[0].card.context
+        return FRAMES + 2 * scan.DRIFT + context["locate"] + context["read"] + MARGIN
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n,)` samples."""
@@ -134,27 +144,47 @@ class Heard:
         self.hops = -(-len(audio) // HOP)
         self.code = np.empty((self.hops, network.card.bins // network.code.carriers.tile[1]), np.float32)
         self._sound = np.empty(self.hops, bool)
-        self._rest: list[tuple[int, Rest]] = []
-        context = network.card.context
-        for begin, end in _parts(0, self.hops):
-            first, last = max(begin - context, 0), min(end + context, self.hops)
-            inside = slice(begin - first, end - first)
-            spectrum = _even_spectrum(audio, first, last)
-            code, (host, side) = network.locate(spectrum[None])
-            self._sound[begin:end] = spectrum[inside].any(-1)
-            self.code[begin:end] = network.code.carriers.narrow(code[0, inside])
-            self._rest.append((begin, (host[0][:, inside], side[0][:, inside])))
-        self.code *= self._sound[:, None]
+        self._rest = network.each(partial(self._listen, audio), self._parts(0, self.hops))
+        self._message = np.zeros_like(self.code)
+        self._known = np.zeros(self.hops, bool)
 
-    def message(self, first: int, last: int) -> NDArray[np.float32]:
-        """(hops, ranges) of the message's stream, which is filled in from hop `first` to `last`, and 0 elsewhere."""
-        out = np.zeros_like(self.code)
-        context = self._network.card.context
-        for begin, end in _parts(max(first, 0), min(last, self.hops)):
-            around = max(begin - context, 0), min(end + context, self.hops)
-            stream = self._network.read(self._between(*around))[0, begin - around[0] : end - around[0]]
-            out[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
-        return out
+    def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
+        """(hops, ranges) of the message's stream, which is known from one hop to another in these `spans`.
+
+        It is 0 where it was not asked for yet.
+        """
+        wanted = np.zeros(self.hops, bool)
+        for first, last in spans:
+            wanted[max(first, 0) : max(last, 0)] = True
+        edges = np.flatnonzero(np.diff(wanted & ~self._known, prepend=False, append=False)).reshape(-1, 2)
+        self._network.each(self._read, [part for edge in edges.tolist() for part in self._parts(*edge)])
+        self._known |= wanted
+        return self._message
+
+    def _listen(self, audio: NDArray[np.float32], part: tuple[int, int]) -> tuple[int, Rest]:
+        """Fill in the code's stream from one hop to another; the first of them, and what is left for `_read`."""
+        (begin, end), context = part, self._network.card.context["locate"]
+        first, last = max(begin - context, 0), min(end + context, self.hops)
+        inside = slice(begin - first, end - first)
+        spectrum = _even_spectrum(audio, first, last)
+        code, (host, side) = self._network.locate(spectrum[None])
+        self._sound[begin:end] = spectrum[inside].any(-1)
+        self.code[begin:end] = self._network.code.carriers.narrow(code[0, inside]) * self._sound[begin:end, None]
+        return begin, (host[0][:, inside], side[0][:, inside])
+
+    def _read(self, part: tuple[int, int]) -> None:
+        """Fill in the message's stream from one hop to another."""
+        (begin, end), context = part, self._network.card.context["read"]
+        first, last = max(begin - context, 0), min(end + context, self.hops)
+        stream = self._network.read(self._between(first, last))[0, begin - first : end - first]
+        self._message[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
+
+    def _parts(self, first: int, last: int) -> list[tuple[int, int]]:
+        """From `first` to `last` in like parts, as many for every thread."""
+        threads, hops = self._network.at_once, last - first
+        rounds = -(-hops // (LISTENED * threads))
+        count = max(min(rounds * threads, hops // ALONE), min(rounds, 1))
+        return list(pairwise(np.linspace(first, last, count + 1).round().astype(int).tolist()))
 
     def _between(self, first: int, last: int) -> Rest:
         """What `locate` left, from one hop to another."""
@@ -165,12 +195,6 @@ class Heard:
         ]
         host, side = (np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
         return host, side
-
-
-def _parts(first: int, last: int) -> Iterable[tuple[int, int]]:
-    """From `first` to `last` in like parts."""
-    edges = np.linspace(first, last, -(-(last - first) // LISTENED) + 1).round().astype(int).tolist()
-    return pairwise(edges)
 
 
 def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
@@ -191,14 +215,33 @@ def _traced(
     hop: int,
 ) -> Trace:
     """A track with what is read in it; its hops count from hop `hop` on."""
-    stream = heard.message(int(track.starts[0]) - FRAMES, int(track.starts[-1]) + 2 * FRAMES)
-    values = track.scores.clip(0)[:, None] * scan.slot_logits(stream, owner.message.carriers, track.starts) * mask
+    begins, ends = track.starts.copy(), track.starts + FRAMES
+    begins[0] -= FRAMES  # somewhere there are the borders
+    ends[-1] += FRAMES
+    values = np.zeros((len(begins), owner.card.message_slots), np.float32)
+    some, unread = _read_first(len(begins)), np.ones(len(begins), bool)
+    while some.any():
+        stream = heard.message(*zip(begins[some], ends[some], strict=True))
+        logits = scan.slot_logits(stream, owner.message.carriers, track.starts[some])
+        values[some] = track.scores[some].clip(0)[:, None] * logits * mask
+        unread &= ~some
+        frames = beyond_doubt(values, owner.message.code, owner.key)
+        some = unread.copy()
+        if frames is not None:
+            some &= np.convolve(disagreeing(values, frames, owner.message.code), np.ones(3))[1:-1] > 0
+    if frames is None:
+        frames = read(values, owner.message.code, owner.key).frames
     known = [(heard.code, owner.code.carriers, slots[None])]
-    frames = read(values, owner.message.code, owner.key).frames
     if frames is not None:
         known.append((stream, owner.message.carriers, owner.message.values(frames) * mask))
     first, last = scan.span(known, track)
     return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)
+
+
+def _read_first(seconds: int) -> NDArray[np.bool_]:
+    """Which of so many seconds are read before the others: all of a few, else the first, the last, some in between."""
+    places = np.arange(seconds)
+    return (places % (EVERY if seconds > FEW else 1) == 0) | (places == seconds - 1)
 
 
 def _joined(known: Trace, new: Trace) -> Trace | None:

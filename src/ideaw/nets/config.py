@@ -65,10 +65,11 @@ class NetConfig:
         return self.parts * self.squeeze
 
     @property
-    def context(self) -> int:
-        """Frames to each side of a moment that embedding or extraction can see: one for each convolution in a row."""
+    def context(self) -> dict[str, int]:
+        """Function → frames to each side of a moment that it can see: one for each convolution in a row."""
         convolutions = {"conv": 3, "dense": 5}[self.subnet]
-        return convolutions * (2 * (self.message_blocks + self.code_blocks) + self.balance_blocks)
+        message, code = 2 * convolutions * self.message_blocks, 2 * convolutions * self.code_blocks
+        return {"mark": message + code, "locate": code + convolutions * self.balance_blocks, "read": message}
 
 
 PAPER = NetConfig(

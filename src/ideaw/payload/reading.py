@@ -50,6 +50,10 @@ LONG_CHANCE = 2 * MOST_NUMBERS * MOST_TRIALS / 2.0 ** (8 * WHOLE_BYTES)
 CUT = 5.0
 """Standard deviations by which seconds must fit better if there was a cut before them than if there was none."""
 
+DISAGREES = 0.75
+"""Share of the usual agreement with the message below which a second may say something else: words of the packaged
+codes agree with each other by up to 0.6."""
+
 _SLOPES = np.geomspace(0.05, 20, 60)
 
 
@@ -97,6 +101,30 @@ def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> 
         return Reading(None, 1.0, missing, None, logits)
     message, p_value = short
     return Reading(message, p_value, 0, Plan.of(message, bits, key).frames(len(rows)), logits)
+
+
+def beyond_doubt(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> NDArray[np.uint8] | None:
+    """(seconds, bits) that (seconds, slots) carry if their sum surely says a message of one frame; else None."""
+    total = np.asarray(values, np.float64).sum(0)
+    short = _short(total, code.decode(total), code, key)
+    if short is None or short[1] > BEYOND_DOUBT:
+        return None
+    return Plan.of(short[0], len(code.generator), key).frames(len(values))
+
+
+def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode) -> NDArray[np.bool_]:
+    """(seconds,): which soft values (seconds, slots) may say something else than (seconds, bits).
+
+    Seconds without values are taken to say what the nearest with values do.
+    """
+    power = np.sqrt(np.square(values, dtype=np.float64).sum(1))
+    heard = np.flatnonzero(power)
+    if not len(heard):
+        return np.zeros(len(values), bool)
+    agreement = (values * (2.0 * code.encode(frames) - 1)).sum(1)[heard] / power[heard]
+    other = agreement < DISAGREES * np.quantile(agreement, 0.75)
+    nearest = np.searchsorted((heard[1:] + heard[:-1]) / 2, np.arange(len(values)))
+    return np.asarray(other[nearest])
 
 
 def _short(

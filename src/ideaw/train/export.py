@@ -120,7 +120,7 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
             feeds = quantise.feeds(model)
         for name in GRAPHS:
             graph = _graph(model, name)
-            if eight_bit and name in quantise.EIGHT_BIT:
+            if eight_bit:
                 graph = quantise.eight_bit(graph, name, feeds[name])
             (folder / f"{name}.onnx").write_bytes(_halved(graph).SerializeToString())
         card = _card(model, snr, trained)
