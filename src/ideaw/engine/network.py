@@ -42,6 +42,7 @@ class Card:
     """The folder beside this one that holds the graphs: one network serves messages of several lengths."""
     message_bits: int
     code_bits: int
+    """0: a single-stage network, which has no locating code and reads only segments whose place is known."""
     message_slots: int
     code_slots: int
     snr: float
@@ -174,10 +175,11 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.message_slots, card.code_slots, card.bins, card.context)
+        whole = (card.message_bits, card.message_slots, card.bins, card.context)
         fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
-        fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
+        fits = fits and type(card.code_bits) is type(card.code_slots) is int
+        fits = fits and (1 <= card.code_bits <= card.code_slots <= MOST_SLOTS or card.code_bits == card.code_slots == 0)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and isinstance(card.code_twice, bool) and isinstance(card.learned, bool)
         fits = fits and (card.learned or card.bins % TILE[1] == 0)
@@ -213,7 +215,8 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
         raise ModelError(f"{CARRIERS} of {folder} is damaged") from problem
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
-    return Carriers(write.reshape(shape[0], -1), read.reshape(shape[0], -1), (1, 1))
+    flat = shape[0], shape[1] * shape[2]
+    return Carriers(write.reshape(flat), read.reshape(flat), (1, 1))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

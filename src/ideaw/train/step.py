@@ -164,7 +164,8 @@ def take(
     read_message, read_code = model.extract(_cut(attacked, begin), carriers, batch.phase, now.attacked)
 
     loss = weights.message * losses.integrity(read_message, batch.message, weights.kind, weights.focus)
-    loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
+    if recipe.net.code_slots:
+        loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
     if weights.first_stage:
         alone = model.embed(host, batch.message, None, snr, carriers, batch.phase)
         logits = model.extract_first_stage(alone, carriers, batch.phase)
@@ -179,10 +180,11 @@ def take(
     report = {
         "loss": loss.detach(),
         "message": _right(read_message, batch.message),
-        "code": _right(read_code, batch.code),
         "heard": heard.detach().mean(),
         "snr": 10 * torch.log10(host.square().sum(1) / (marked - host).detach().square().sum(1)).mean(),
     }
+    if recipe.net.code_slots:
+        report["code"] = _right(read_code, batch.code)
     return Outcome(loss, host, marked, report, trip)
 
 
@@ -280,13 +282,18 @@ def check(recipe: Recipe) -> None:
     if recipe.steps < 1 or recipe.batch < 1:
         raise IdeawError(f"{recipe.name}: steps and batch must be 1 or more")
     net = recipe.net
-    spread = {"message": (net.message_bits, net.message_slots), "code": (net.code_bits, net.code_slots)}
+    single_stage = net.code_bits == net.code_slots == net.code_blocks == 0
+    spread = {"message": (net.message_bits, net.message_slots)}
+    if not single_stage:
+        spread["code"] = (net.code_bits, net.code_slots)
     for kind, (bits, slots) in spread.items():
         if not 1 <= bits <= slots <= MOST_SLOTS:
             raise IdeawError(
                 f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be at least as many slots as bits, "
                 f"and {MOST_SLOTS} at most"
             )
+    if not (net.message_blocks and (net.code_blocks or single_stage)):
+        raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
     if net.carriers == "learned" and net.domain == "magnitude":
         raise IdeawError(f"{recipe.name}: learned carriers are signals, which only the domain spectrum can hold")
     if net.carriers == "tiles" and net.bins % TILE[1]:
