@@ -130,7 +130,6 @@ def test_a_missing_recipe_is_told_in_one_line(tmp_path: Path) -> None:
         (Recipe("x", net=NetConfig(code_bits=0, code_slots=0)), "0 bits of code"),
         (Recipe("x", net=NetConfig(code_blocks=0)), "without a code its bits and slots are 0 too"),
         (Recipe("x", net=NetConfig(message_blocks=0)), "a stage needs 1 block"),
-        (Recipe("x", net=NetConfig(carriers="learned")), "only the domain spectrum"),
         (Recipe("x", net=NetConfig(squeeze=7)), "a squeeze of 7 leaves 497 bins, and tiles need a multiple of 2"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The networks of the ablations: each trains, goes on, is exported, and is measured like the one we ship."""
+"""The networks of ablations and baselines: each trains, goes on, is exported, and is measured like the one we ship."""
 
 import json
 from dataclasses import replace
@@ -26,6 +26,13 @@ VARIANTS = {
     "discriminator": replace(OURS, losses=Losses(identify=0.1)),
     "no balance block": replace(OURS, net=replace(OURS.net, balance_blocks=0)),
     "single stage": replace(OURS, net=replace(OURS.net, message_bits=9, message_slots=12, **SINGLE_STAGE)),  # type: ignore[arg-type]
+    "shifted": replace(
+        OURS,
+        net=replace(OURS.net, balance_blocks=0, carriers="learned", **SINGLE_STAGE),  # type: ignore[arg-type]
+        jitter=1600,
+        jitter_ramp=0.0,
+        attacks={"mp3": 0.25, "echo": 0.25},
+    ),
 }
 
 

@@ -42,7 +42,7 @@ class NetConfig:
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
     carriers: Literal["tiles", "learned"] = "tiles"
     """How bits become a watermark stream: each has its own tiles of time and frequency, or length regulators
-    are learned, as in the paper."""
+    are learned, as in the paper: signals, or for magnitudes streams."""
 
     @property
     def bands(self) -> int:

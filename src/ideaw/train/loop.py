@@ -35,7 +35,7 @@ from ideaw.train.step import Moment, Trip, check, moment, take
 from ideaw.train.validate import validate
 
 MARGIN = 250
-"""Samples of unmarked audio kept on both sides of a segment, so that it can be read off its place."""
+"""Samples of unmarked audio kept on both sides of a segment, at least, so that it can be read off its place."""
 
 
 def train(
@@ -60,7 +60,7 @@ def train(
         raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: take a multiple of {world}")
     device = _device(world)
     torch.manual_seed(recipe.seed)
-    pool, held_out = load_pools(data, MARGIN, device)
+    pool, held_out = load_pools(data, max(MARGIN, recipe.jitter), device)
     model = Ideaw(recipe.net)
     if begin:
         _begin_with(model, begin)

@@ -294,8 +294,6 @@ def check(recipe: Recipe) -> None:
             )
     if not (net.message_blocks and (net.code_blocks or single_stage)):
         raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
-    if net.carriers == "learned" and net.domain == "magnitude":
-        raise IdeawError(f"{recipe.name}: learned carriers are signals, which only the domain spectrum can hold")
     if net.carriers == "tiles" and net.bins % TILE[1]:
         raise IdeawError(
             f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {TILE[1]}"
