@@ -25,9 +25,9 @@ def x(segments: np.ndarray) -> Tensor:
     return torch.from_numpy(segments).clone()
 
 
-def test_every_attack_of_the_catalogue_is_trained_on() -> None:
+def test_every_other_attack_of_the_catalogue_is_trained_on() -> None:
     # AAC needs PyAV, which training machines lack; the second mark is made by the network itself, in train/step.py.
-    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac", "overmark"}
+    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac", "overmark"} - catalogue.MEASURED_ONLY
 
 
 @every_layer

@@ -13,7 +13,7 @@ from ideaw.audio.grid import RATE
 
 from .measure import snr
 
-BATCHED = [name for name in catalogue.ATTACKS if name not in ("aac", "overmark")]
+BATCHED = [name for name in catalogue.ATTACKS if name not in catalogue.MEASURED_ONLY | {"aac", "overmark"}]
 
 
 def both(name: str, segments: np.ndarray, **strength: float | str) -> tuple[np.ndarray, np.ndarray]:
