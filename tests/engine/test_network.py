@@ -221,6 +221,8 @@ def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
         {"code_bits": 99},
         {"code_bits": 0},
         {"code_bits": 0, "code_slots": False},
+        {"whole": True},
+        {"whole": 1},
         {"code_slots": 129},
         {"bins": 481},
         {"bins": 2 * BINS + 2},

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import ideaw
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.bench import segments
-from ideaw.errors import ModelError
+from ideaw.errors import IdeawError, ModelError
 from ideaw.train import checkpoint
 from ideaw.train.export import export_run
 from ideaw.train.loop import train
@@ -32,6 +32,11 @@ VARIANTS = {
         jitter=1600,
         jitter_ramp=0.0,
         attacks={"mp3": 0.25, "echo": 0.25},
+    ),
+    "on wavelets": replace(
+        OURS,
+        net=replace(OURS.net, domain="wavelet", message_slots=6, carriers="learned", **SINGLE_STAGE),  # type: ignore[arg-type]
+        attacks={"mp3": 0.25, "rerecord": 0.5},
     ),
 }
 
@@ -79,6 +84,15 @@ def test_it_is_measured_on_segments(variant: Recipe, model: Path, folder: Path) 
     assert table.model == f"{variant.net.message_bits}+{variant.net.code_bits}"
     assert table.lowest_snr >= 10
     assert table.rows[0].accuracy > 85  # untrained, but at 10 dB it reads
+
+
+def test_on_wavelets_there_are_no_eight_bits_and_one_stage(folder: Path, tmp_path: Path) -> None:
+    wavelets = VARIANTS["on wavelets"]
+    train(wavelets, folder, tmp_path / "run", minutes=0.0, validate_on=2)
+    with pytest.raises(IdeawError, match="no form of eight bits"):
+        export_run(tmp_path / "run", tmp_path / "model", eight_bit=True)
+    with pytest.raises(IdeawError, match="one stage"):
+        train(replace(wavelets, net=replace(OURS.net, domain="wavelet")), folder, tmp_path / "other")
 
 
 def test_a_single_stage_reads_segments_and_finds_nothing(

@@ -55,6 +55,8 @@ class Card:
     """Whether the message's slots say the code's bits too: where messages are short, they have room for them."""
     learned: bool
     """Whether the carriers come with the model; else they are drawn from a key."""
+    whole: bool = False
+    """Whether its graphs take whole segments of audio instead of spectra: so do rivals that we measure."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -127,6 +129,18 @@ class Network:
         (message,) = self._session("read").run(None, dict(zip(("host", "side"), rest, strict=True)))
         return message
 
+    # On segments (batch, SEGMENT) of level 1: what a network that takes them whole has instead.
+
+    def mark_whole(self, host: NDArray[np.float32], message: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Host and the stream of the message → the residual that marks the host."""
+        (residual,) = self._session("mark").run(None, {"host": host, "message": message})
+        return residual
+
+    def listen(self, received: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What was received → the message's stream."""
+        (message,) = self._session("listen").run(None, {"received": received})
+        return message
+
     def _draw(self, key: bytes) -> None:
         self.key = key
         self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
@@ -173,15 +187,17 @@ def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
 def _card(folder: Path | Traversable) -> Card:
     try:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
-        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
-        card = Card(**known, facts=given)
-        whole = (card.message_bits, card.message_slots, card.bins, card.context)
-        fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
+        whole = given.pop("whole", False)
+        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name not in ("whole", "facts")}
+        card = Card(**known, whole=whole, facts=given)
+        sizes = (card.message_bits, card.message_slots, card.bins, card.context)
+        fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
         fits = fits and (1 <= card.code_bits <= card.code_slots <= MOST_SLOTS or card.code_bits == card.code_slots == 0)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
-        fits = fits and isinstance(card.code_twice, bool) and isinstance(card.learned, bool)
+        fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
+        fits = fits and (card.code_bits == 0 or not card.whole)
         fits = fits and (card.learned or card.bins % TILE[1] == 0)
         fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
         fits = fits and not {"/", "\\"} & set(card.network)
@@ -199,7 +215,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     place = folder if card.network == card.name or beside is None else beside.joinpath(card.network)
     if not place.is_dir():
         raise ModelError(f"{folder} needs the network of the model folder {card.network}, which is not beside it")
-    for name in ("mark", "locate", "read"):
+    for name in ("mark", "listen") if card.whole else ("mark", "locate", "read"):
         if not place.joinpath(f"{name}.onnx").is_file():
             raise ModelError(f"{place} is not a complete model folder: {name}.onnx is missing")
     return place

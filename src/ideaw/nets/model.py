@@ -76,9 +76,14 @@ class Ideaw(nn.Module):
         """Carriers of message and code: learned ones, or the tiles of an owner."""
         if self.config.carriers == "learned":
             return self.message_carriers(), self.code_carriers()
-        width, device = self.config.parts * self.config.bins, str(self.sharpness.device)
-        message = drawn(self.config.message_slots, width, owner, "message", device)
-        return message, drawn(self.config.code_slots, width, owner, "code", device)
+        device = str(self.sharpness.device)
+        message = drawn(self.config.message_slots, self.width, owner, "message", device)
+        return message, drawn(self.config.code_slots, self.width, owner, "code", device)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a stream for every frame."""
+        return self.config.parts * self.config.bins
 
     # On spectra (batch, frames, BINS, 2) and watermark streams (batch, frames, width): what is exported.
 

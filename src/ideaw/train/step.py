@@ -17,6 +17,7 @@ from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
 from ideaw.audio.grid import FRAMES, SEGMENT
 from ideaw.errors import IdeawError
 from ideaw.nets.discriminator import Discriminator
+from ideaw.nets.kinds import AnyNet
 from ideaw.nets.model import Ideaw
 from ideaw.payload.carriers import TILE
 from ideaw.payload.correction import MOST_SLOTS
@@ -134,7 +135,7 @@ def moment(recipe: Recipe, step: int) -> Moment:
 
 
 def take(
-    model: Ideaw,
+    model: AnyNet,
     critic: Discriminator | None,
     pool: Pool,
     recipe: Recipe,
@@ -142,7 +143,7 @@ def take(
     now: Moment,
     draw: Draw,
     back: Trip | None = None,
-    second: Ideaw | None = None,
+    second: AnyNet | None = None,
 ) -> Outcome:
     """Mark `number` segments, attack them, read them, and compare.
 
@@ -168,6 +169,7 @@ def take(
         loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
     if weights.first_stage:
         alone = model.embed(host, batch.message, None, snr, carriers, batch.phase)
+        assert isinstance(model, Ideaw)
         logits = model.extract_first_stage(alone, carriers, batch.phase)
         loss = loss + weights.first_stage * losses.integrity(logits, batch.message, weights.kind)
     if weights.perceptual:
@@ -198,7 +200,7 @@ def _fresh(pool: Pool, recipe: Recipe, number: int, draw: Draw) -> Batch:
 
 
 def _attack(
-    second: Ideaw, around: Tensor, batch: Batch, back: Trip | None, recipe: Recipe, now: Moment, draw: Draw
+    second: AnyNet, around: Tensor, batch: Batch, back: Trip | None, recipe: Recipe, now: Moment, draw: Draw
 ) -> tuple[Tensor, Trip | None]:
     """The marked audio, each attack on its own rows; and the rows that leave for the codecs.
 
@@ -294,14 +296,17 @@ def check(recipe: Recipe) -> None:
             )
     if not (net.message_blocks and (net.code_blocks or single_stage)):
         raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
-    if net.carriers == "tiles" and net.bins % TILE[1]:
+    if net.domain == "wavelet":
+        if not single_stage or net.message_blocks < 2 or net.carriers != "learned" or recipe.losses.first_stage:
+            raise IdeawError(f"{recipe.name}: on wavelets there is one stage of 2 blocks or more, and learned carriers")
+    elif net.carriers == "tiles" and net.bins % TILE[1]:
         raise IdeawError(
             f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {TILE[1]}"
         )
 
 
 @torch.no_grad()
-def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tensor:
+def _second_mark(second: AnyNet, inner: Tensor, now: Moment, draw: Draw) -> Tensor:
     """What another message and code at another phase, as a second owner would put them there, add to the segments."""
     number, config = len(inner), second.config
     message, code = (_bits(number, slots, draw) for slots in (config.message_slots, config.code_slots))
@@ -309,7 +314,7 @@ def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tenso
     return second.embed(inner, message, code, now.snr, second.carriers("second owner"), phase) - inner
 
 
-def _overmark(second: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
+def _overmark(second: AnyNet, around: Tensor, now: Moment, draw: Draw) -> Tensor:
     """A second mark on the segments, straight through."""
     margin = (around.shape[1] - SEGMENT) // 2
     inner = around[:, margin : margin + SEGMENT].detach()
