@@ -91,6 +91,7 @@ def test_on_wavelets_there_are_no_eight_bits_and_one_stage(folder: Path, tmp_pat
     train(wavelets, folder, tmp_path / "run", minutes=0.0, validate_on=2)
     with pytest.raises(IdeawError, match="no form of eight bits"):
         export_run(tmp_path / "run", tmp_path / "model", eight_bit=True)
+    assert not (tmp_path / "model").exists()
     with pytest.raises(IdeawError, match="one stage"):
         train(replace(wavelets, net=replace(OURS.net, domain="wavelet")), folder, tmp_path / "other")
 

@@ -110,6 +110,18 @@ class Network:
             return mask(code, self.card.message_slots)
         return np.ones((*code.shape[:-1], self.card.message_slots), np.float32)
 
+    # On segments (batch, SEGMENT) of level 1: what a network has that takes them whole.
+
+    def mark_whole(self, host: NDArray[np.float32], message: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Host and the stream of the message → the residual that marks the host."""
+        (residual,) = self._session("mark").run(None, {"host": host, "message": message})
+        return residual
+
+    def listen(self, received: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What was received → the message's stream."""
+        (message,) = self._session("listen").run(None, {"received": received})
+        return message
+
     # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
 
     def mark(
@@ -127,18 +139,6 @@ class Network:
     def read(self, rest: Rest) -> NDArray[np.float32]:
         """What `locate` has left → the message's stream."""
         (message,) = self._session("read").run(None, dict(zip(("host", "side"), rest, strict=True)))
-        return message
-
-    # On segments (batch, SEGMENT) of level 1: what a network that takes them whole has instead.
-
-    def mark_whole(self, host: NDArray[np.float32], message: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Host and the stream of the message → the residual that marks the host."""
-        (residual,) = self._session("mark").run(None, {"host": host, "message": message})
-        return residual
-
-    def listen(self, received: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What was received → the message's stream."""
-        (message,) = self._session("listen").run(None, {"received": received})
         return message
 
     def _draw(self, key: bytes) -> None:

@@ -113,6 +113,8 @@ def export_run(
 
 def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:
     """Write the model folder: weights, graphs, card. Its files appear once all of them are made."""
+    if eight_bit and isinstance(model, Wavelet):
+        raise IdeawError("a network on wavelets has no form of eight bits")
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as made:
         folder = Path(made)
@@ -122,8 +124,7 @@ def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any
             _save_carriers(model, folder)
         feeds = {}
         if eight_bit:
-            if isinstance(model, Wavelet):
-                raise IdeawError("a network on wavelets has no form of eight bits")
+            assert not isinstance(model, Wavelet)
             quantise.equalise(model)
             feeds = quantise.feeds(model)
         for name in WHOLE if isinstance(model, Wavelet) else GRAPHS:
