@@ -116,6 +116,11 @@ class Marker:
         return self._network.card
 
     @property
+    def weights(self) -> str:
+        """Which weights these are, as sixteen digits: models of one name may be trained anew."""
+        return self._network.weights
+
+    @property
     def message_bits(self) -> int:
         """Message bits in one second."""
         return self.card.message_bits

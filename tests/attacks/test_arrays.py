@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
@@ -219,7 +219,8 @@ def test_rerecording_is_the_room_the_band_and_noise(speech: np.ndarray) -> None:
     spectrum, before = (abs(np.fft.rfft(x)) ** 2 for x in (heard, speech))
     frequency = np.fft.rfftfreq(len(speech), 1 / RATE)
     assert abs(delay(speech, heard)) <= 2
-    assert 0 < snr(speech, heard) + 20 < 30
+    assert np.std(heard) == pytest.approx(np.std(speech), rel=0.01)
+    assert -6 < snr(speech, heard) < 6
     assert spectrum[frequency < 60].sum() / spectrum.sum() < before[frequency < 60].sum() / before.sum()
 
 
@@ -274,6 +275,7 @@ def test_one_channel_is_kept_or_all_are_mixed(music: np.ndarray) -> None:
     n=st.integers(1, 30_000),
     dtype=st.sampled_from((np.float32, np.float64)),
 )
+@example(name="opus", rate=192_000, channels=0, n=1, dtype=np.float32)
 def test_every_attack_takes_any_shape_rate_and_length(
     name: str, rate: int, channels: int, n: int, dtype: type, music: np.ndarray
 ) -> None:

@@ -353,15 +353,16 @@ def rerecord(
     low: float = 150.0,
     high: float = 7_000.0,
 ) -> np.ndarray:
-    """Played in a random room and recorded `distance` metres away, simulated: the room, pink noise at `snr` dB, and
-    the band of a small loudspeaker and microphone from `low` to `high` Hz."""
+    """Played in a random room and recorded `distance` metres away, simulated, at the power that it had: the room, pink
+    noise at `snr` dB, and the band of a small loudspeaker and microphone from `low` to `high` Hz."""
     _require(0 < decay <= rooms.MOST_DECAY, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
     _require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
     _require(0 < low < min(high, rate / 2), f"A band from {low:g} to {high:g} Hz does not fit into {rate / 2:g} Hz.")
     taps = rooms.response(rate, rng, decay, distance)
     played = lowpass(highpass(samples, rate, rng, low, order=2), rate, rng, high, order=2)
-    heard = _per_channel(played, lambda x: filters.convolve(x, taps))
-    return noise(heard, rate, rng, snr, tilt=1.0)
+    heard = noise(_per_channel(played, lambda x: filters.convolve(x, taps)), rate, rng, snr, tilt=1.0)
+    before, after = (np.square(x, dtype=np.float64).mean(0) for x in (samples, heard))
+    return (heard * np.sqrt(before / np.maximum(after, 1e-20))).astype(samples.dtype)
 
 
 def compress(
@@ -370,14 +371,12 @@ def compress(
     rng: np.random.Generator,
     threshold: float = -18.0,
     ratio: float = 4.0,
-    attack: float = 0.005,
-    release: float = 0.05,
+    rise: float = 0.005,
+    fall: float = 0.05,
 ) -> np.ndarray:
     """A compressor: levels above `threshold` dBFS rise by 1 dB for each `ratio` dB. With a high ratio, a limiter."""
     _require(ratio >= 1, f"A compressor's ratio must be at least 1, not {ratio:g}.")
-    return dynamics.follow(
-        samples, rate, attack, release, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None)
-    )
+    return dynamics.follow(samples, rate, rise, fall, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None))
 
 
 def expand(
@@ -386,13 +385,13 @@ def expand(
     rng: np.random.Generator,
     threshold: float = -12.0,
     ratio: float = 2.0,
-    attack: float = 0.005,
-    release: float = 0.05,
+    rise: float = 0.005,
+    fall: float = 0.05,
 ) -> np.ndarray:
     """An expander: levels below `threshold` dBFS fall by `ratio` dB for each dB, down to 40 dB less."""
     _require(ratio >= 1, f"An expander's ratio must be at least 1, not {ratio:g}.")
     return dynamics.follow(
-        samples, rate, attack, release, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0)
+        samples, rate, rise, fall, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0)
     )
 
 

@@ -80,8 +80,8 @@ MEASURED_ONLY: frozenset[str] = frozenset(
 """Attacks of the public benchmarks that no shipped model was trained on: they have no batched form."""
 
 
-def _strength(attack: Attack, name: str, value: object) -> float | str:
-    """A strength given by the caller, of the type of its default."""
+def strength(attack: Attack, name: str, value: object) -> float | str:
+    """A strength given by the caller, of the type of its default; `IdeawError` if it cannot be one."""
     if name not in attack.strengths:
         known = ", ".join(attack.strengths) or "none"
         raise IdeawError(f"Attack {attack.name} has no strength {name!r}; it has: {known}.")
@@ -111,7 +111,7 @@ def run(name: str, samples: np.ndarray, rate: int, seed: int = 0, **overrides: f
     if not np.isfinite(samples).all():
         raise AudioError("The samples hold NaN or infinity.")
     attack = ATTACKS[name]
-    strengths = {key: _strength(attack, key, value) for key, value in overrides.items()}
+    strengths = {key: strength(attack, key, value) for key, value in overrides.items()}
     try:
         result = attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
     except (ArithmeticError, MemoryError) as problem:

@@ -12,19 +12,19 @@ QUIETEST = 1e-5
 
 
 def follow(
-    samples: np.ndarray, rate: int, attack: float, release: float, change: Callable[[np.ndarray], np.ndarray]
+    samples: np.ndarray, rate: int, rise: float, fall: float, change: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """(n,) or (n, channels) times the gain in dB that `change` gives for levels in dBFS.
 
-    The level rises and falls to 63 % of the way in `attack` and `release` seconds.
+    The level rises and falls to 63 % of the way in `rise` and `fall` seconds.
     """
     hop = max(1, round(FRAME * rate))
     peaks = abs(samples).reshape(len(samples), -1).max(1)
     framed = np.pad(peaks, (0, -len(peaks) % hop)).reshape(-1, hop).max(1)
-    rise, fall = (float(np.exp(-hop / rate / max(seconds, 1e-6))) for seconds in (attack, release))
+    up, down = (float(np.exp(-hop / rate / max(seconds, 1e-6))) for seconds in (rise, fall))
     level, levels = 0.0, np.empty(len(framed))
     for k, peak in enumerate(framed.tolist()):
-        keep = rise if peak > level else fall
+        keep = up if peak > level else down
         level = keep * level + (1 - keep) * peak
         levels[k] = level
     gains = 10 ** (change(20 * np.log10(levels.clip(QUIETEST))) / 20)

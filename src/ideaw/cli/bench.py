@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ideaw.cli import console, options, outputs
+from ideaw.cli import console, options, outputs, protocols
 from ideaw.cli.extras import extra
 
 if TYPE_CHECKING:
@@ -218,6 +218,9 @@ def locating(
     console.say(
         f"model {table.model}, marked to the end, one thread, medians of {table.repeats}, windows {table.step} s apart"
     )
+
+
+protocols.add(app)
 
 
 def _check(json_file: Path | None) -> None:

@@ -5,6 +5,7 @@ and ONNX Runtime itself is imported only then.
 """
 
 import copy
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -95,6 +96,12 @@ class Network:
         self._threads = threads
         self._sessions: dict[str, InferenceSession] = {}
         self._draw(PUBLIC)
+
+    @property
+    def weights(self) -> str:
+        """Which graphs these are: the first digits of the SHA-256 over them."""
+        graphs = (self._folder.joinpath(f"{name}.onnx").read_bytes() for name in ("locate", "mark", "read"))
+        return hashlib.sha256(b"".join(graphs)).hexdigest()[:16]
 
     def with_key(self, key: bytes) -> "Network":
         """The same network with the carriers of another key (unless they are learned); both share the graphs."""

@@ -1,0 +1,125 @@
+"""One page for everything a benchmark found: tables, pictures and sound in a single file that needs nothing else.
+
+It works without a network, on a phone, in light and in dark. What it is made of is general; see `write`.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from ideaw.bench import runs
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under their heads; all columns but the first are set flush right."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG or PNG file; SVG that says `currentColor` follows the page into the dark."""
+
+    content: bytes
+    caption: str
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Sound, `(n,)` at `rate` Hz, with a player of its own."""
+
+    label: str
+    samples: NDArray[np.floating]
+    rate: int
+
+
+@dataclass(frozen=True)
+class Players:
+    """Sounds that belong together."""
+
+    title: str
+    tracks: Sequence[Track]
+
+
+Part = Text | Table | Picture | Players
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page under its own heading."""
+
+    title: str
+    parts: Sequence[Part]
+
+
+def write(folder: Path, title: str, sections: Sequence[Section]) -> None:
+    """Write `report.html` into a folder; it appears whole or not at all."""
+    page = Template(resources.files("ideaw.bench").joinpath("page.html").read_text("utf-8"))
+    body = "\n".join(_section(section) for section in sections)
+    runs.write(folder / PAGE, page.substitute(title=escape(title), body=body))
+
+
+def _section(section: Section) -> str:
+    parts = "\n".join(map(_part, section.parts))
+    return f"<section>\n<h2>{escape(section.title)}</h2>\n{parts}\n</section>"
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Text):
+        return f"<p>{escape(part.text)}</p>"
+    if isinstance(part, Table):
+        return _table(part)
+    if isinstance(part, Picture):
+        return f"<figure>{_picture(part)}<figcaption>{escape(part.caption)}</figcaption></figure>"
+    players = "\n".join(
+        f'<figure class="player"><figcaption>{escape(track.label)}</figcaption>'
+        f'<audio controls preload="none" src="data:audio/flac;base64,{_flac(track)}"></audio></figure>'
+        for track in part.tracks
+    )
+    return f'<h3>{escape(part.title)}</h3>\n<div class="players">\n{players}\n</div>'
+
+
+def _table(table: Table) -> str:
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
+        for row in table.rows
+    )
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _picture(picture: Picture) -> str:
+    if picture.content.startswith(b"\x89PNG"):
+        data = base64.b64encode(picture.content).decode()
+        return f'<img class="paper" alt="{escape(picture.caption)}" src="data:image/png;base64,{data}">'
+    drawn = picture.content.decode("utf-8")
+    return drawn[drawn.index("<svg") :]
+
+
+def _flac(track: Track) -> str:
+    """16 bits, as every browser plays it; what is beyond full scale is clipped."""
+    file = io.BytesIO()
+    soundfile.write(file, np.clip(track.samples, -1, 1), track.rate, format="FLAC", subtype="PCM_16")
+    return base64.b64encode(file.getvalue()).decode()
