@@ -381,14 +381,17 @@ def rerecord(
     low: Strength = 150.0,
     high: Strength = 7_000.0,
 ) -> Tensor:
-    """Played in one of ROOMS random rooms and recorded `distance` metres away: the band of loudspeaker and microphone
-    from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr` dB."""
+    """Played in one of ROOMS random rooms and recorded `distance` metres away, at the power that it had: the band of
+    loudspeaker and microphone from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr`
+    dB."""
     played = _pass(_pass(x, draw, low, 2, False, high=True), draw, high, 2, False, high=False)
     taps = _rooms(decay, distance, x.device)
     chosen = torch.randint(ROOMS, (len(x),), generator=draw.device, device=x.device)
     length = filters.fast_length(x.shape[-1] + taps.shape[-1])
-    heard = torch.fft.rfft(played, length) * torch.fft.rfft(taps, length)[chosen]
-    return noise(torch.fft.irfft(heard, length)[:, : x.shape[-1]], draw, snr, tilt=1.0)
+    spectrum = torch.fft.rfft(played, length) * torch.fft.rfft(taps, length)[chosen]
+    heard = noise(torch.fft.irfft(spectrum, length)[:, : x.shape[-1]], draw, snr, tilt=1.0)
+    before, after = (y.square().mean(-1, keepdim=True).clamp_min(1e-20) for y in (x, heard))
+    return heard * (before / after).sqrt()
 
 
 CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {
