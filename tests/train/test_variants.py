@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import ideaw
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.bench import segments
+from ideaw.engine.network import Network
 from ideaw.errors import IdeawError, ModelError
 from ideaw.train import checkpoint
 from ideaw.train.export import export_run
@@ -83,6 +84,7 @@ def test_it_is_measured_on_segments(variant: Recipe, model: Path, folder: Path) 
     table = segments.run(folder, str(model), snr=10.0, limit=4)
     assert table.model == f"{variant.net.message_bits}+{variant.net.code_bits}"
     assert table.lowest_snr >= 10
+    assert len(Network(model).weights) == 16
     assert table.rows[0].accuracy > 85  # untrained, but at 10 dB it reads
 
 

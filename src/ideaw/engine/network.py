@@ -60,6 +60,11 @@ class Card:
     """Whether its graphs take whole segments of audio instead of spectra: so do rivals that we measure."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The names of its graphs."""
+        return ("listen", "mark") if self.whole else ("locate", "mark", "read")
+
 
 @dataclass(frozen=True)
 class Slots:
@@ -100,7 +105,7 @@ class Network:
     @property
     def weights(self) -> str:
         """Which graphs these are: the first digits of the SHA-256 over them."""
-        graphs = (self._folder.joinpath(f"{name}.onnx").read_bytes() for name in ("locate", "mark", "read"))
+        graphs = (self._folder.joinpath(f"{name}.onnx").read_bytes() for name in self.card.graphs)
         return hashlib.sha256(b"".join(graphs)).hexdigest()[:16]
 
     def with_key(self, key: bytes) -> "Network":
@@ -222,7 +227,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     place = folder if card.network == card.name or beside is None else beside.joinpath(card.network)
     if not place.is_dir():
         raise ModelError(f"{folder} needs the network of the model folder {card.network}, which is not beside it")
-    for name in ("mark", "listen") if card.whole else ("mark", "locate", "read"):
+    for name in card.graphs:
         if not place.joinpath(f"{name}.onnx").is_file():
             raise ModelError(f"{place} is not a complete model folder: {name}.onnx is missing")
     return place
