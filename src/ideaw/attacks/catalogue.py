@@ -75,7 +75,7 @@ PAPER: tuple[str, ...] = ("noise", "lowpass", "mp3", "quantise", "dropout", "res
 """The paper's eight attacks in the order of its table 2: GN LF CP QZ RD RS AM TS."""
 
 MEASURED_ONLY: frozenset[str] = frozenset(
-    ("tempo", "pitch", "background", "reverb", "rerecord", "compress", "expand", "equalise", "jitter", "smooth")
+    ("tempo", "pitch", "background", "reverb", "compress", "expand", "equalise", "jitter", "smooth")
 ) | {"median", "crush", "onechannel", "mono"}
 """Attacks of the public benchmarks that no shipped model was trained on: they have no batched form."""
 

@@ -183,6 +183,10 @@ def locating(
     json_file: JsonFile = None,
     plot: options.Plot = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns, of which the medians are taken.")] = 3,
+    single_stage: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A single-stage model of as many bits.", show_default="both stages at once"),
+    ] = None,
 ) -> None:
     """How long it takes to find a mark, against the paper's search on the same network."""
     from ideaw.bench.locating import OURS, PAPER, SINGLE, draw, run
@@ -193,7 +197,7 @@ def locating(
             from ideaw.quality.plots import FORMATS
         outputs.check(plot, FORMATS)
     with console.progress("measuring searches") as progress:
-        table = run(model, repeats, progress)
+        table = run(model, repeats, progress, single=single_stage)
     _keep(json_file, table)
     if plot is not None:
         outputs.write(plot, draw(table, plot.suffix.lower()))
