@@ -19,6 +19,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ideaw.bench import printed
+
 ROOT = Path(__file__).parent.parent
 MODELS = ("46+10", "22+10", "10+10")
 SHOWN = "46+10"
@@ -30,9 +32,6 @@ PEERS = {
     "Perth": "Perth tells that a mark is there, and carries no message.",
 }
 """What must be known about a peer's times."""
-
-PAPER_SNR = {"46+10": 35.41, "22+10": 37.72, "10+10": 40.43}
-"""What the paper says of its models, in dB, on average."""
 
 
 def results(kind: str) -> dict[str, dict[str, Any]]:
@@ -87,8 +86,8 @@ def _segments() -> list[str] | None:
         for what, values in ours:
             cells = " | ".join(f"{value:.2f}" for value in values)
             lines.append(f"| **{name}**, {what} | ≥ {table['snr']:g} dB | {cells} |")
-        printed = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
-        lines.append(f"| the paper's {name} | {PAPER_SNR[name]} dB | {printed} |")
+        cells = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
+        lines.append(f"| the paper's {name} | {printed.MODELS[name].snr} dB | {cells} |")
     lowest = min(table["lowest_snr"] - table["snr"] for table in tables.values())
     counts = ", ".join(str(table["segments"]) for table in tables.values())
     return [

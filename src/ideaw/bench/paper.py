@@ -1,0 +1,237 @@
+"""The paper's tables and figures by one command, what it prints beside what we measure.
+
+Tables 1 to 4 come from one-second segments (`segments.py`), the locating figure from `locating.py`. The waveforms and
+spectrograms are of the packaged speech, made quiet, and music, made loud. Everything that was measured is kept in the
+folder of results, so a run that was stopped goes on.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from ideaw.attacks import catalogue
+from ideaw.audio import files
+from ideaw.audio.blocks import Progress
+from ideaw.audio.grid import RATE
+from ideaw.audio.rates import mix, to_network
+from ideaw.audio.samples import as_float
+from ideaw.bench import locating, printed, report, segments
+from ideaw.bench.folder import packaged
+from ideaw.bench.kept import Kept, audio_given, model_given
+from ideaw.bench.printed import Printed
+from ideaw.errors import FileError
+from ideaw.marker import DEFAULT_MODEL, load
+from ideaw.quality import plots
+from ideaw.quality.fidelity import snr
+
+MODELS = ("10+10", "22+10", "46+10")
+
+MESSAGE = (1, 0, 1)
+"""What the clips of the figures say."""
+
+QUIET, LOUD = -40.0, 0.99
+"""The RMS that speech is brought to, in dBFS, and the peak that music is brought to."""
+
+AUDIO_NOTE = (
+    "The paper's rows are of its own audio, VCTK and FMA, which could not be had here; its SNR is an average, ours is "
+    "kept by every segment."
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: segments of each model, places of the mark in files, and turns."""
+
+    segments: int
+    cases: tuple[tuple[int, int | None], ...]
+    repeats: int
+
+
+FULL = Size(400, tuple((60, begin) for begin in (0, 10, 20, 30, 40, 50, None)), 3)
+QUICK = Size(40, tuple((20, begin) for begin in (0, 5, 10, 15, None)), 1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `ideaw bench paper` made: the page, its sections, and a line that says which rows are not ours."""
+
+    page: Path
+    sections: list[report.Section]
+    lacking: str
+
+
+def run(
+    data: Path, out: Path, size: Size = FULL, ablations: Path | None = None, progress: Progress | None = None
+) -> Outcome:
+    """Measure what `out` does not hold yet, on the audio under `data`; ablations are model folders named M1 and M2."""
+    found, missing = _models(ablations)
+    audio, kept = audio_given(data), Kept(out)
+    parts = len(found) + 1
+    measured = {
+        name: _measured(kept, name, model, data, audio, size.segments, _share(progress, number, parts))
+        for number, (name, model) in enumerate(found.items())
+    }
+    searches = kept.part(
+        "locating",
+        model_given(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats},
+        lambda: locating.run(None, size.repeats, _share(progress, parts - 1, parts), size.cases),
+        _locating_table,
+    )
+    lacking = f"Rows of the paper that we have not measured: {'; '.join(missing)}."
+    sections = [
+        report.Section("notes", "What was measured", [_scope(data, measured), AUDIO_NOTE, lacking]),
+        _basics("table-1", "Table 1: SNR, ACC and capacity", measured, printed.MODELS),
+        _attacked("table-2", "Table 2: ACC under attack", measured, printed.MODELS),
+        _basics("table-3", "Table 3: SNR and ACC without parts of the training", measured, printed.ABLATIONS),
+        _attacked("table-4", "Table 4: ACC without parts of the training, under attack", measured, printed.ABLATIONS),
+        _locating(searches),
+        *_figures(_clips()),
+    ]
+    return Outcome(report.write(out, "The paper's tables and figures", sections), sections, lacking)
+
+
+def _models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
+    """Name → model, of the rows that can be measured, and what is to be said of the others."""
+    found = {name: name for name in MODELS}
+    missing = ["DeAR and WavMark, which are not trained here"]
+    if ablations is not None and not ablations.is_dir():
+        raise FileError(f"{ablations} is not a folder of model folders")
+    named = [name for name in printed.ABLATIONS if name not in found]
+    there = [name for name in named if ablations is not None and (ablations / name).is_dir()]
+    if there != named:
+        place = "--ablations was not given" if ablations is None else f"{ablations} has no such model folder"
+        missing.append(f"{' and '.join(name for name in named if name not in there)}, since {place}")
+    found |= {name: str(ablations / name) for name in there if ablations is not None}
+    return found, missing
+
+
+def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
+    counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
+    return f"One-second segments of {data}: {counts}. ACC is of code and message bits together, location known."
+
+
+def _measured(
+    kept: Kept, name: str, model: str, data: Path, audio: dict[str, Any], limit: int, progress: Progress | None
+) -> segments.Table:
+    """The segments of one model, measured now or before."""
+    given = audio | model_given(model) | {"limit": limit}
+
+    def measure() -> segments.Table:
+        return segments.run(data, model, limit=limit, progress=progress)
+
+    return kept.part(f"segments {name}", given, measure, _segments_table)
+
+
+def _basics(
+    name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]
+) -> report.Section:
+    """SNR, ACC and capacity: every row that the paper has, with or without ours."""
+    rows: list[list[report.Cell]] = []
+    for model, row in theirs.items():
+        table = measured.get(model)
+        ours = (table.mean_snr, table.rows[0].accuracy, float(table.bits)) if table else (None, None, None)
+        pairs = zip(ours, (row.snr, row.accuracy, row.capacity), strict=True)
+        rows.append([model, *(cell for pair in pairs for cell in pair)])
+    heads = [f"{what}, {whose}" for what in ("SNR", "ACC", "capacity") for whose in ("ours", "the paper's")]
+    units = "SNR in dB (ours: the mean), share of bits right in %, capacity in bits a second."
+    return report.Section(name, title, [units], report.Table(["model", *heads], rows))
+
+
+def _attacked(
+    name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]
+) -> report.Section:
+    """ACC without an attack and under each of them, a row of ours over a row of the paper's."""
+    rows: list[list[report.Cell]] = []
+    for model, row in theirs.items():
+        if model in measured:
+            rows.append([model, "ours", *(each.accuracy for each in measured[model].rows)])
+        rows.append([model, "the paper's", row.accuracy, *row.attacked])
+    attacks = [catalogue.ATTACKS[attack] for attack in catalogue.PAPER]
+    strengths = "; ".join(f"{attack.label}: {attack.summary}" for attack in attacks)
+    heads = ["model", "by", segments.CLEAN, *(attack.label for attack in attacks)]
+    return report.Section(name, title, [f"Share of bits right in %. {strengths}."], report.Table(heads, rows))
+
+
+def _locating(table: locating.Table) -> report.Section:
+    methods = (locating.OURS, locating.PAPER, locating.SINGLE)
+    heads = ("file", "marked from", *(f"{name}, s" for name in methods), "saved, %", "the paper's, %", "not right")
+    rows = []
+    for row in table.rows:
+        saved = 100 * (1 - row.took[locating.PAPER] / row.took[locating.SINGLE]) if row.windows > 1 else None
+        wrong = ", ".join(name for name in methods if not row.right[name])
+        begin = "nowhere" if row.begin is None else f"{row.begin:g} s"
+        times = (row.took[name] for name in methods)
+        rows.append((f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None))
+    notes = [
+        f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
+        f"{table.step:g} s and stops at the mark; a single stage reads code and message each time. Saved is what the "
+        "first spares of the second. Ours is one pass over the whole file and finds every mark in it.",
+    ]
+    return report.Section("locating", "Time to locate", notes, report.Table(heads, rows), locating.draw(table))
+
+
+def _figures(clips: plots.Clips) -> list[report.Section]:
+    sounds: dict[str, bytes] = {}
+    for title, (host, marked) in clips.items():
+        heard = {
+            "host": host,
+            "marked": marked,
+            f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
+            "marked, then MP3 64": catalogue.run("mp3", marked, RATE),
+        }
+        sounds |= {f"{title}: {label}": _flac(samples) for label, samples in heard.items()}
+    waves, spectra = plots.waveforms(clips, RATE), plots.spectrograms(clips, RATE)
+    return [
+        report.Section(
+            "waveforms",
+            "Waveforms",
+            ["Host over marked audio; host and tenfold residual; a hundred samples of them around the peak."],
+            picture=waves,
+        ),
+        report.Section(
+            "spectrograms", "Spectrograms", ["Host, marked audio, residual."], picture=spectra, sounds=sounds
+        ),
+    ]
+
+
+def _clips() -> plots.Clips:
+    """Quiet speech and loud music at 16 kHz, as they are and marked by the default model."""
+    marker, found = load(), {}
+    speech, music = (_mono(packaged() / name) for name in ("speech.flac", "music.ogg"))
+    quiet = speech * 10 ** (QUIET / 20) / np.sqrt(np.square(speech).mean())
+    for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD / np.abs(music).max())):
+        marked = marker.embed(host, RATE, MESSAGE)
+        level = 10 * np.log10(np.square(host).mean())
+        found[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
+    return found
+
+
+def _mono(path: Path) -> NDArray[np.float32]:
+    recording = files.read(path)
+    return to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
+
+
+def _flac(samples: NDArray[np.floating]) -> bytes:
+    written = io.BytesIO()
+    soundfile.write(written, samples, RATE, format="FLAC")
+    return written.getvalue()
+
+
+def _share(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """The progress of one part as that of all."""
+    return None if progress is None else lambda share: progress((number + share) / parts)
+
+
+def _segments_table(found: dict[str, Any]) -> segments.Table:
+    rows = {kind: [segments.Row(**row) for row in found[kind]] for kind in ("rows", "others")}
+    return segments.Table(**found | rows)
+
+
+def _locating_table(found: dict[str, Any]) -> locating.Table:
+    return locating.Table(**found | {"rows": [locating.Row(**row) for row in found["rows"]]})
