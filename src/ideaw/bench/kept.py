@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ideaw.audio import plain
+from ideaw.bench import runs
 from ideaw.bench.folder import paths_under
 from ideaw.errors import FileError
 from ideaw.marker import load, model_folder, model_names
@@ -47,8 +47,7 @@ class Kept:
                 return restore(known["found"])
         found = measure()
         self._parts[name] = {"given": given, "found": asdict(found)}
-        with plain.placed(self._path) as temporary:
-            temporary.write_text(json.dumps(self._parts, indent=2) + "\n")
+        runs.write(self._path, json.dumps(self._parts, indent=2) + "\n")
         return found
 
 

@@ -5,18 +5,17 @@ spectrograms are of the packaged speech, made quiet, and music, made loud. Every
 folder of results, so a run that was stopped goes on.
 """
 
-import io
-from collections.abc import Mapping
+import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import files
+from ideaw.audio import files, plain
 from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import RATE
 from ideaw.audio.rates import mix, to_network
@@ -25,6 +24,7 @@ from ideaw.bench import locating, printed, report, segments
 from ideaw.bench.folder import packaged
 from ideaw.bench.kept import Kept, audio_given, model_given
 from ideaw.bench.printed import Printed
+from ideaw.bench.report import Picture, Players, Section, Text, Track
 from ideaw.errors import FileError
 from ideaw.marker import DEFAULT_MODEL, load
 from ideaw.quality import plots
@@ -43,6 +43,9 @@ AUDIO_NOTE = (
     "kept by every segment."
 )
 
+Cell = str | float | None
+"""Of a table; None: it was not measured."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -58,11 +61,25 @@ QUICK = Size(40, tuple((20, begin) for begin in (0, 5, 10, 15, None)), 1)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What `ideaw bench paper` made: the page, its sections, and a line that says which rows are not ours."""
+class Sheet:
+    """A table of the paper; `name` is that of its CSV file, which has every digit."""
 
-    page: Path
-    sections: list[report.Section]
+    name: str
+    title: str
+    note: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def shown(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return [["–" if c is None else f"{c:.2f}" if isinstance(c, float) else c for c in row] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `ideaw bench paper` found: its tables, and a line that says which of the paper's rows are not ours."""
+
+    sheets: list[Sheet]
     lacking: str
 
 
@@ -83,17 +100,16 @@ def run(
         lambda: locating.run(None, size.repeats, _share(progress, parts - 1, parts), size.cases),
         _locating_table,
     )
-    lacking = f"Rows of the paper that we have not measured: {'; '.join(missing)}."
-    sections = [
-        report.Section("notes", "What was measured", [_scope(data, measured), AUDIO_NOTE, lacking]),
+    sheets = [
         _basics("table-1", "Table 1: SNR, ACC and capacity", measured, printed.MODELS),
         _attacked("table-2", "Table 2: ACC under attack", measured, printed.MODELS),
         _basics("table-3", "Table 3: SNR and ACC without parts of the training", measured, printed.ABLATIONS),
         _attacked("table-4", "Table 4: ACC without parts of the training, under attack", measured, printed.ABLATIONS),
         _locating(searches),
-        *_figures(_clips()),
     ]
-    return Outcome(report.write(out, "The paper's tables and figures", sections), sections, lacking)
+    outcome = Outcome(sheets, f"Rows of the paper that we have not measured: {'; '.join(missing)}.")
+    _write(out, outcome, [_scope(data, measured), AUDIO_NOTE, outcome.lacking], locating.draw(searches))
+    return outcome
 
 
 def _models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
@@ -111,11 +127,6 @@ def _models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
     return found, missing
 
 
-def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
-    counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
-    return f"One-second segments of {data}: {counts}. ACC is of code and message bits together, location known."
-
-
 def _measured(
     kept: Kept, name: str, model: str, data: Path, audio: dict[str, Any], limit: int, progress: Progress | None
 ) -> segments.Table:
@@ -128,11 +139,14 @@ def _measured(
     return kept.part(f"segments {name}", given, measure, _segments_table)
 
 
-def _basics(
-    name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]
-) -> report.Section:
+def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
+    counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
+    return f"One-second segments of {data}: {counts}. ACC is of code and message bits together, location known."
+
+
+def _basics(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
     """SNR, ACC and capacity: every row that the paper has, with or without ours."""
-    rows: list[list[report.Cell]] = []
+    rows: list[list[Cell]] = []
     for model, row in theirs.items():
         table = measured.get(model)
         ours = (table.mean_snr, table.rows[0].accuracy, float(table.bits)) if table else (None, None, None)
@@ -140,14 +154,12 @@ def _basics(
         rows.append([model, *(cell for pair in pairs for cell in pair)])
     heads = [f"{what}, {whose}" for what in ("SNR", "ACC", "capacity") for whose in ("ours", "the paper's")]
     units = "SNR in dB (ours: the mean), share of bits right in %, capacity in bits a second."
-    return report.Section(name, title, [units], report.Table(["model", *heads], rows))
+    return Sheet(name, title, units, ["model", *heads], rows)
 
 
-def _attacked(
-    name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]
-) -> report.Section:
+def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
     """ACC without an attack and under each of them, a row of ours over a row of the paper's."""
-    rows: list[list[report.Cell]] = []
+    rows: list[list[Cell]] = []
     for model, row in theirs.items():
         if model in measured:
             rows.append([model, "ours", *(each.accuracy for each in measured[model].rows)])
@@ -155,49 +167,62 @@ def _attacked(
     attacks = [catalogue.ATTACKS[attack] for attack in catalogue.PAPER]
     strengths = "; ".join(f"{attack.label}: {attack.summary}" for attack in attacks)
     heads = ["model", "by", segments.CLEAN, *(attack.label for attack in attacks)]
-    return report.Section(name, title, [f"Share of bits right in %. {strengths}."], report.Table(heads, rows))
+    return Sheet(name, title, f"Share of bits right in %. {strengths}.", heads, rows)
 
 
-def _locating(table: locating.Table) -> report.Section:
+def _locating(table: locating.Table) -> Sheet:
+    """Times of the three searches, and how much of the single stage's the paper's saves."""
     methods = (locating.OURS, locating.PAPER, locating.SINGLE)
     heads = ("file", "marked from", *(f"{name}, s" for name in methods), "saved, %", "the paper's, %", "not right")
-    rows = []
+    rows: list[list[Cell]] = []
     for row in table.rows:
         saved = 100 * (1 - row.took[locating.PAPER] / row.took[locating.SINGLE]) if row.windows > 1 else None
         wrong = ", ".join(name for name in methods if not row.right[name])
         begin = "nowhere" if row.begin is None else f"{row.begin:g} s"
         times = (row.took[name] for name in methods)
-        rows.append((f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None))
-    notes = [
+        rows.append([f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None])
+    note = (
         f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
         f"{table.step:g} s and stops at the mark; a single stage reads code and message each time. Saved is what the "
-        "first spares of the second. Ours is one pass over the whole file and finds every mark in it.",
-    ]
-    return report.Section("locating", "Time to locate", notes, report.Table(heads, rows), locating.draw(table))
+        "first spares of the second. Ours is one pass over the whole file and finds every mark in it."
+    )
+    return Sheet("locating", "Time to locate", note, heads, rows)
 
 
-def _figures(clips: plots.Clips) -> list[report.Section]:
-    sounds: dict[str, bytes] = {}
-    for title, (host, marked) in clips.items():
-        heard = {
-            "host": host,
-            "marked": marked,
-            f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
-            "marked, then MP3 64": catalogue.run("mp3", marked, RATE),
-        }
-        sounds |= {f"{title}: {label}": _flac(samples) for label, samples in heard.items()}
-    waves, spectra = plots.waveforms(clips, RATE), plots.spectrograms(clips, RATE)
-    return [
-        report.Section(
-            "waveforms",
-            "Waveforms",
-            ["Host over marked audio; host and tenfold residual; a hundred samples of them around the peak."],
-            picture=waves,
+def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) -> None:
+    """The page, and its tables and pictures as files beside it."""
+    clips = _clips()
+    pictures = {
+        "locating": Picture(searches, "Time over the place of the mark."),
+        "waveforms": Picture(
+            plots.waveforms(clips, RATE),
+            "Host over marked audio; host and tenfold residual; a hundred samples of them around the peak.",
         ),
-        report.Section(
-            "spectrograms", "Spectrograms", ["Host, marked audio, residual."], picture=spectra, sounds=sounds
-        ),
-    ]
+        "spectrograms": Picture(plots.spectrograms(clips, RATE), "Host, marked audio, residual."),
+    }
+    for name, picture in pictures.items():
+        with plain.placed(folder / f"{name}.png") as temporary:
+            temporary.write_bytes(picture.content)
+    sections = [Section("What was measured", [Text(note) for note in notes])]
+    for sheet in outcome.sheets:
+        with plain.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
+        drawn = [pictures[sheet.name]] if sheet.name in pictures else []
+        sections.append(Section(sheet.title, [Text(sheet.note), report.Table(sheet.heads, sheet.shown()), *drawn]))
+    players = [_players(title, *clip) for title, clip in clips.items()]
+    sections.append(Section("Waveforms", [pictures["waveforms"]]))
+    sections.append(Section("Spectrograms", [pictures["spectrograms"], *players]))
+    report.write(folder, "The paper's tables and figures", sections)
+
+
+def _players(title: str, host: NDArray[np.floating], marked: NDArray[np.floating]) -> Players:
+    heard = {
+        "host": host,
+        "marked": marked,
+        f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
+        "marked, then MP3 64": catalogue.run("mp3", marked, RATE),
+    }
+    return Players(title, [Track(label, samples, RATE) for label, samples in heard.items()])
 
 
 def _clips() -> plots.Clips:
@@ -215,12 +240,6 @@ def _clips() -> plots.Clips:
 def _mono(path: Path) -> NDArray[np.float32]:
     recording = files.read(path)
     return to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
-
-
-def _flac(samples: NDArray[np.floating]) -> bytes:
-    written = io.BytesIO()
-    soundfile.write(written, samples, RATE, format="FLAC")
-    return written.getvalue()
 
 
 def _share(progress: Progress | None, number: int, parts: int) -> Progress | None:

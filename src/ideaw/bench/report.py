@@ -1,105 +1,125 @@
-"""A folder of results: one `report.html` that needs no other file, and its tables and pictures beside it.
+"""One page for everything a benchmark found: tables, pictures and sound in a single file that needs nothing else.
 
-Of a section named `table-1` there are `table-1.csv`, with numbers as they were measured, and `table-1.png`. In the page
-numbers have two digits, and pictures and sounds lie within it, so that it can be sent around.
+It works without a network, on a phone, in light and in dark. What it is made of is general; see `write`.
 """
 
 import base64
-import csv
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from importlib import resources
 from pathlib import Path
+from string import Template
 
-from ideaw.audio import plain
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
 
-Cell = str | float | None
-"""Of a table; None: it was not measured."""
+from ideaw.bench import runs
 
-STYLE = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-div { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; background: white; }
-figure { display: inline-block; margin: .5rem 1rem .5rem 0; }
-"""
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers under their heads, row by row."""
+    """Rows under their heads; all columns but the first are set flush right."""
 
     heads: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG or PNG file; SVG that says `currentColor` follows the page into the dark."""
+
+    content: bytes
+    caption: str
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Sound, `(n,)` at `rate` Hz, with a player of its own."""
+
+    label: str
+    samples: NDArray[np.floating]
+    rate: int
+
+
+@dataclass(frozen=True)
+class Players:
+    """Sounds that belong together."""
+
+    title: str
+    tracks: Sequence[Track]
+
+
+Part = Text | Table | Picture | Players
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of a report: words, then a table, a picture (PNG) and sounds (label → FLAC), as far as there are any."""
+    """A part of the page under its own heading."""
 
-    name: str
     title: str
-    notes: Sequence[str] = ()
-    table: Table | None = None
-    picture: bytes | None = None
-    sounds: Mapping[str, bytes] = field(default_factory=dict)
+    parts: Sequence[Part]
 
 
-def write(folder: Path, title: str, sections: Sequence[Section]) -> Path:
-    """Write the report and what lies beside it; the page's path."""
-    for section in sections:
-        if section.table is not None:
-            _place(folder / f"{section.name}.csv", _csv(section.table).encode())
-        if section.picture is not None:
-            _place(folder / f"{section.name}.png", section.picture)
-    page = folder / "report.html"
-    _place(page, _page(title, sections).encode())
-    return page
-
-
-def shown(cell: Cell) -> str:
-    """A cell as people read it."""
-    return "–" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else cell
-
-
-def _page(title: str, sections: Sequence[Section]) -> str:
-    parts = [_section(section) for section in sections]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en">{head}\n<h1>{escape(title)}</h1>\n{"".join(parts)}</html>\n'
+def write(folder: Path, title: str, sections: Sequence[Section]) -> None:
+    """Write `report.html` into a folder; it appears whole or not at all."""
+    page = Template(resources.files("ideaw.bench").joinpath("page.html").read_text("utf-8"))
+    body = "\n".join(_section(section) for section in sections)
+    runs.write(folder / PAGE, page.substitute(title=escape(title), body=body))
 
 
 def _section(section: Section) -> str:
-    lines = [f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>']
-    lines += [f"<p>{escape(note)}</p>" for note in section.notes]
-    if section.table is not None:
-        rows = [_row("th", section.table.heads), *(_row("td", row) for row in section.table.rows)]
-        lines.append(f"<div><table>{''.join(rows)}</table></div>")
-    if section.picture is not None:
-        lines.append(f'<img alt="{escape(section.title)}" src="{_within("image/png", section.picture)}">')
-    for label, sound in section.sounds.items():
-        player = f'<audio controls src="{_within("audio/flac", sound)}"></audio>'
-        lines.append(f"<figure><figcaption>{escape(label)}</figcaption>{player}</figure>")
-    return "\n".join([*lines, ""])
+    parts = "\n".join(map(_part, section.parts))
+    return f"<section>\n<h2>{escape(section.title)}</h2>\n{parts}\n</section>"
 
 
-def _row(kind: str, cells: Sequence[Cell]) -> str:
-    return f"<tr>{''.join(f'<{kind}>{escape(shown(cell))}</{kind}>' for cell in cells)}</tr>\n"
+def _part(part: Part) -> str:
+    if isinstance(part, Text):
+        return f"<p>{escape(part.text)}</p>"
+    if isinstance(part, Table):
+        return _table(part)
+    if isinstance(part, Picture):
+        return f"<figure>{_picture(part)}<figcaption>{escape(part.caption)}</figcaption></figure>"
+    players = "\n".join(
+        f'<figure class="player"><figcaption>{escape(track.label)}</figcaption>'
+        f'<audio controls preload="none" src="data:audio/flac;base64,{_flac(track)}"></audio></figure>'
+        for track in part.tracks
+    )
+    return f'<h3>{escape(part.title)}</h3>\n<div class="players">\n{players}\n</div>'
 
 
-def _within(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+def _table(table: Table) -> str:
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
+        for row in table.rows
+    )
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
-def _csv(table: Table) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([table.heads, *table.rows])
-    return text.getvalue()
+def _picture(picture: Picture) -> str:
+    if picture.content.startswith(b"\x89PNG"):
+        data = base64.b64encode(picture.content).decode()
+        return f'<img class="paper" alt="{escape(picture.caption)}" src="data:image/png;base64,{data}">'
+    drawn = picture.content.decode("utf-8")
+    return drawn[drawn.index("<svg") :]
 
 
-def _place(path: Path, content: bytes) -> None:
-    with plain.placed(path) as temporary:
-        temporary.write_bytes(content)
+def _flac(track: Track) -> str:
+    """16 bits, as every browser plays it; what is beyond full scale is clipped."""
+    file = io.BytesIO()
+    soundfile.write(file, np.clip(track.samples, -1, 1), track.rate, format="FLAC", subtype="PCM_16")
+    return base64.b64encode(file.getvalue()).decode()

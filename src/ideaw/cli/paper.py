@@ -19,21 +19,19 @@ def paper(
         Path | None, typer.Option(metavar="DIR", help="A folder of model folders, named M1 and M2.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer segments and shorter files: about a minute on two cores.")
+        bool, typer.Option("--quick", help="Fewer segments and shorter files: one to two minutes on two cores.")
     ] = False,
 ) -> None:
     """The paper's tables and figures with its printed values beside ours; goes on where it was stopped."""
     with extra("bench", "drawing"):
         from ideaw.bench.paper import FULL, QUICK, run
     from ideaw.bench.folder import packaged
-    from ideaw.bench.report import shown
+    from ideaw.bench.report import PAGE
 
     with console.progress("measuring") as progress:
         outcome = run(packaged() if data is None else data, out, QUICK if quick else FULL, ablations, progress)
-    for section in outcome.sections:
-        if section.table is not None:
-            console.say(section.title)
-            rows = [[shown(cell) for cell in row] for row in section.table.rows]
-            console.say_table(section.table.heads, rows, numbers=section.table.heads[1:])
+    for sheet in outcome.sheets:
+        console.say(sheet.title)
+        console.say_table(sheet.heads, sheet.shown(), numbers=sheet.heads[1:])
     console.say(outcome.lacking)
-    console.say(f"{outcome.page}: tables, figures and sounds")
+    console.say(f"{out / PAGE}: tables, figures and sounds")
