@@ -8,7 +8,7 @@
     ideaw bench files --data DIR --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
-    python benchmarks/speed.py --peers PYTHON --json docs/results/speed.json
+    make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/publish.py
 
 What has not been measured yet, and what the README has no markers for, is passed over. A test fails when README or
@@ -30,6 +30,8 @@ PEERS = {
     "AudioSeal": "AudioSeal has random weights here; its speed is the same.",
     "WavMark": "So has WavMark, of which ten windows and two chunks are timed, and the file is calculated from these.",
     "Perth": "Perth tells that a mark is there, and carries no message.",
+    "SilentCipher": "SilentCipher, with random weights too, works at 44.1 kHz.",
+    "audiowmark": "audiowmark has no network.",
 }
 """What must be known about a peer's times."""
 
@@ -206,8 +208,8 @@ def _speed() -> list[str] | None:
                 theirs = took.get((peer, "embed" if task == "embed" else "detect, marked", seconds))
                 cells.append(_times(theirs["times_ours"][task]) if theirs else "–")
             lines.append(f"| {task}, {seconds:g} s | {' | '.join(cells)} |")
-    imports = " | ".join(f"{measured['imports'][system]:.1f} s" for system in systems)
-    lines.append(f"| import | {imports} |")
+    imports = [measured["imports"].get(system) for system in systems]
+    lines.append(f"| import | {' | '.join('–' if each is None else f'{each:.1f} s' for each in imports)} |")
     for task in ("embed", "detect"):
         peaks = [measured["peak"][system].get(task) for system in systems]
         cells = [f"{peak / 1e6:,.0f} MB" if peak else "–" for peak in peaks]
@@ -218,7 +220,7 @@ def _speed() -> list[str] | None:
     return [
         *lines,
         "",
-        f"`python benchmarks/speed.py --peers PYTHON`: all in one run, taking turns; × is of ours. {commands}.",
+        f"`make peers`, `python benchmarks/speed.py`: all in one run, taking turns; × is of ours. {commands}.",
         *(PEERS[peer] for peer in systems[1:]),
     ]
 
