@@ -19,7 +19,8 @@ def paper(
         Path | None, typer.Option(metavar="DIR", help="A folder of model folders, named M1 and M2.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer segments and shorter files: one to two minutes on two cores.")
+        bool,
+        typer.Option("--quick", help="Fewer segments and shorter files: about two minutes on two cores, else twenty."),
     ] = False,
 ) -> None:
     """The paper's tables and figures with its printed values beside ours; goes on where it was stopped."""
