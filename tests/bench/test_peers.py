@@ -31,7 +31,7 @@ def test_a_process_that_sleeps_is_ended_with_its_children() -> None:
     asleep = shell('sleep 60 & echo "{\\"child\\": $!}"; wait', timeout=1)
     child = asleep.start()["child"]
     assert alive(child)
-    with pytest.raises(PeerError, match="^sh: no answer within 1 s$"):
+    with pytest.raises(PeerError, match=r"^sh: no answer within 1 s$"):
         asleep.ask(task="detect")
     assert not alive(child)
 
@@ -39,7 +39,7 @@ def test_a_process_that_sleeps_is_ended_with_its_children() -> None:
 def test_a_process_that_breaks_down_says_why_and_is_begun_anew() -> None:
     broken = shell('echo "{}"; read line; echo trouble >&2; exit 3', timeout=60)
     for _ in range(2):
-        with pytest.raises(PeerError, match="^sh: it broke down: trouble$"):
+        with pytest.raises(PeerError, match=r"^sh: it broke down: trouble$"):
             broken.ask(task="detect")
     with pytest.raises(PeerError, match="it said nothing"):
         shell("exit 1", timeout=60).start()

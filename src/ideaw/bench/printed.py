@@ -29,9 +29,9 @@ MODELS = {
 ABLATIONS = {
     "M1": Printed(32.30, 99.40, (98.25, 98.18, 98.79, 98.73, 98.90, 98.46, 99.28, 98.58)),
     "M2": Printed(35.27, 98.70, (98.14, 97.79, 98.55, 96.07, 98.24, 98.39, 97.62, 96.57)),
-    "46+10": MODELS["46+10"],
+    "full": MODELS["46+10"],
 }
-"""Its Tables 3 and 4: M1 is trained without the discriminator, M2 without the balance block."""
+"""Its Tables 3 and 4: M1 is trained without the discriminator, M2 without the balance block, and 46+10 with both."""
 
 LOCATING_SAVED = "40–50"
 """Per cent of a single stage's time that the paper's search saves; its figure has no numbers."""

@@ -16,7 +16,7 @@ def paper(
         typer.Option(metavar="DIR", help="A folder of audio files.", show_default="the packaged samples"),
     ] = None,
     ablations: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder of model folders, named M1 and M2.")
+        Path | None, typer.Option(metavar="DIR", help="A folder of exported models, named as their recipes.")
     ] = None,
     quick: Annotated[
         bool,
