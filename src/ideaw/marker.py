@@ -116,6 +116,11 @@ class Marker:
         return self._network.card
 
     @property
+    def weights(self) -> str:
+        """Which weights these are, as sixteen digits: models of one name may be trained anew."""
+        return self._network.weights
+
+    @property
     def message_bits(self) -> int:
         """Message bits in one second."""
         return self.card.message_bits
@@ -324,6 +329,7 @@ class Marker:
     def _marking(
         self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
     ) -> "_Marking":
+        self._check_code()
         block = block or min(FILE_BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
         return _Marking(Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block))
 
@@ -375,8 +381,15 @@ class Marker:
 
     def _search(self, keys: Sequence[Key]) -> Search:
         """A search for the marks of some keys."""
+        self._check_code()
         codes = [locating_code(self.code_bits, key) for key in keys]
         return Search([self._network.with_key(key) for key in keys], codes)
+
+    def _check_code(self) -> None:
+        if not self.code_bits:
+            raise ModelError(
+                f"the model {self.card.name} has no locating code: its marks can only be read at known places"
+            )
 
     def _snr(self, snr: float | None) -> float:
         wanted = self.card.snr if snr is None else snr

@@ -25,9 +25,9 @@ def x(segments: np.ndarray) -> Tensor:
     return torch.from_numpy(segments).clone()
 
 
-def test_every_attack_of_the_catalogue_is_trained_on() -> None:
+def test_every_other_attack_of_the_catalogue_is_trained_on() -> None:
     # AAC needs PyAV, which training machines lack; the second mark is made by the network itself, in train/step.py.
-    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac", "overmark"}
+    assert set(TRAINING) == set(catalogue.ATTACKS) - {"aac", "overmark"} - catalogue.MEASURED_ONLY
 
 
 @every_layer
@@ -88,9 +88,11 @@ def test_half_precision_around_it_does_not_reach_inside(name: str, x: Tensor) ->
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name.split()[0] not in CODECS])
 @pytest.mark.parametrize("step", range(4))
-def test_nothing_waits_for_values_of_tensors(name: str, step: int) -> None:
+def test_nothing_waits_for_values_of_tensors(name: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fake tensors have shapes but no values: what would read one, and so wait for the device, raises."""
     draw = Draw.at(0, step, "cpu")
+    monkeypatch.setattr(batch, "_rooms", batch._rooms.__wrapped__)  # fake rooms must not be kept
+    monkeypatch.setattr(batch, "ROOMS", 2)
     with FakeTensorMode():
         x = torch.randn(4, 16_000)
         assert LAYERS[name](x, draw).shape == x.shape
@@ -101,6 +103,7 @@ def test_nothing_waits_for_values_of_tensors(name: str, step: int) -> None:
 def test_on_the_gpu_nothing_waits(name: str, x: Tensor) -> None:
     on_device = x.cuda().requires_grad_()
     draw = Draw.at(0, 0, "cuda")
+    LAYERS[name](on_device, draw)  # rooms are drawn once
     torch.cuda.set_sync_debug_mode("error")
     try:
         LAYERS[name](on_device, draw).sum().backward()

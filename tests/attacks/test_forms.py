@@ -8,12 +8,12 @@ import pytest
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ideaw.attacks import arrays, batch, catalogue
+from ideaw.attacks import arrays, batch, catalogue, rooms
 from ideaw.audio.grid import RATE
 
 from .measure import snr
 
-BATCHED = [name for name in catalogue.ATTACKS if name not in ("aac", "overmark")]
+BATCHED = [name for name in catalogue.ATTACKS if name not in catalogue.MEASURED_ONLY | {"aac", "overmark"}]
 
 
 def both(name: str, segments: np.ndarray, **strength: float | str) -> tuple[np.ndarray, np.ndarray]:
@@ -115,6 +115,17 @@ def test_noise_has_the_wanted_level_and_colour_in_both_forms(wanted: float, tilt
     # One octave and a half lower: f^-tilt integrated over both bands.
     expected = {0.0: 1 / 4, 1.0: 1.0, 2.0: 4.0}[tilt]
     assert shares == pytest.approx([expected] * 2, rel=0.1)
+
+
+def test_re_recording_in_one_room_is_the_same_in_both_forms(
+    segments: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taps = rooms.response(RATE, np.random.default_rng(5), 0.3, 1.0)
+    monkeypatch.setattr(rooms, "response", lambda *of: taps)
+    batch._rooms.cache_clear()
+    for filed, layer in zip(*both("rerecord", segments, snr=200.0), strict=True):
+        assert snr(filed, layer) > EXACT
+    batch._rooms.cache_clear()
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01])

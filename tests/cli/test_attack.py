@@ -12,11 +12,13 @@ from tests.cli.conftest import run, run_process
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_attack_changes_a_file(tmp_path: Path, spoken: Path, name: str) -> None:
-    target = tmp_path / "out.wav"
-    ran = run("attack", name, spoken, target)
+    source, target = tmp_path / "in.wav", tmp_path / "out.wav"
+    speech = sf.read(spoken)[0]
+    sf.write(source, np.stack([speech, speech[::-1]], 1), 16_000)  # some attacks are about channels
+    ran = run("attack", name, source, target)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"{target}: speech.wav after {name}")
-    assert not np.array_equal(sf.read(spoken)[0], sf.read(target)[0])
+    assert ran.out.startswith(f"{target}: in.wav after {name}")
+    assert not np.array_equal(sf.read(source)[0], sf.read(target)[0])
 
 
 def test_strengths_and_seed_are_used(tmp_path: Path, spoken: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ideaw.audio.grid import FRAMES, HOP, SEGMENT
-from ideaw.nets.carriers import Carriers, LearnedCarriers, drawn, turn
+from ideaw.nets.carriers import BAND, Carriers, LearnedSignals, LearnedStreams, drawn, turn
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.model import Ideaw
 from ideaw.payload import carriers as numpy_carriers
@@ -18,8 +18,8 @@ def _slots(number: int, slots: int) -> Tensor:
     return torch.randint(2, (number, slots)) * 2.0 - 1
 
 
-def _learned(slots: int) -> LearnedCarriers:
-    return LearnedCarriers(PAPER, slots, torch.Generator().manual_seed(1))
+def _learned(slots: int) -> LearnedSignals:
+    return LearnedSignals(PAPER, slots, torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("slots", [1, 32, 98, 128])
@@ -85,6 +85,19 @@ def test_a_learned_carrier_is_a_signal_on_a_ring() -> None:
     assert torch.allclose(before, after, atol=1e-5)
 
 
+@torch.no_grad()
+def test_learned_streams_begin_as_bands_that_are_read_a_tenth_of_a_second_off() -> None:
+    carriers = LearnedStreams(NetConfig(), 32, torch.Generator().manual_seed(1))()
+    assert torch.equal(carriers.write, carriers.read)
+    assert not carriers.write.sum(1).any()  # no mean, so that steady tones say nothing
+    held = carriers.write[:, 0].abs().sum(1)
+    assert set(held.tolist()) <= {BAND * 7.0, BAND * 8.0}
+    sent, tenth = _slots(6, 32), FRAMES // 10
+    heard = carriers.logits(carriers.stream(sent, None).roll(tenth, 1), None)
+    assert torch.equal(heard > 0, sent > 0)
+    assert (heard.abs() >= 0.6 * FRAMES * held).all()
+
+
 def test_turning_begins_each_ring_at_its_own_frame() -> None:
     ring, phase = torch.randn(6, FRAMES, 8), torch.arange(6) * 13
     turned = turn(ring, phase)
@@ -100,7 +113,7 @@ def test_turning_begins_each_ring_at_its_own_frame() -> None:
     "carriers", [drawn(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["drawn", "learned"]
 )
 @torch.no_grad()
-def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedCarriers) -> None:
+def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedSignals) -> None:
     found = carriers if isinstance(carriers, Carriers) else carriers()
     sent, phase = _slots(6, len(found.write)), torch.arange(6) * 11 + 3
     stream = found.stream(sent, phase)

@@ -138,3 +138,9 @@ def test_learned_carriers_are_tiles_of_one() -> None:
     assert np.allclose(stream, (slots @ write).reshape(4, FRAMES, 12), atol=1e-5)
     assert np.array_equal(learned.narrow(stream), stream)
     assert np.allclose(learned.logits(stream), stream.reshape(4, -1) @ read.T, atol=1e-3)
+
+
+def test_no_slots_leave_a_stream_empty() -> None:
+    none = drawn(0, BINS, PUBLIC, b"none")
+    assert not none.stream(np.zeros((2, 0))).any()
+    assert none.logits(none.narrow(np.ones((2, FRAMES, BINS), np.float32))).shape == (2, 0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ideaw.payload.correction import BlockCode, block_code
 
-USED = [(46, 98), (22, 98), (10, 98), (10, 32)]
+USED = [(46, 98), (22, 98), (10, 98), (10, 32), (56, 120)]
 """(bits, slots) of the models."""
 
 OTHERS = [(1, 1), (1, 98), (3, 5), (12, 40), (13, 14), (16, 32), (46, 97), (64, 128), (127, 128), (98, 98)]
@@ -92,14 +92,16 @@ def test_no_two_words_are_closer_than_the_distance(size: tuple[int, int]) -> Non
     assert np.flatnonzero(counts)[1] == code.distance
 
 
-def test_the_residue_code_is_doubly_even() -> None:
-    # All its words are too many to count here: sums of up to three rows stand for them.
-    rows = block_code(46, 98).generator.astype(np.int64)
+@pytest.mark.parametrize("size", [(46, 98), (56, 120)])
+def test_the_residue_codes_are_doubly_even(size: tuple[int, int]) -> None:
+    # All their words are too many to count here: sums of up to three rows stand for them.
+    slots = size[1]
+    rows = block_code(*size).generator.astype(np.int64)
     assert not (rows @ rows.T % 2).any()
     assert not (rows.sum(-1) % 4).any()
     signs = 1 - 2 * rows
-    pairs = (signs[:, None] * signs).reshape(-1, 98)
-    assert set(np.unique((98 - pairs @ signs.T) // 2)) <= {*range(20, 98, 4)}
+    pairs = (signs[:, None] * signs).reshape(-1, slots)
+    assert set(np.unique((slots - pairs @ signs.T) // 2)) <= {*range(20, slots, 4)}
 
 
 @pytest.mark.parametrize("size", USED)
@@ -125,7 +127,8 @@ def test_erased_slots_are_filled_in_below_the_distance(size: tuple[int, int]) ->
 
 
 @pytest.mark.parametrize(
-    ("size", "decibels", "most"), [((46, 98), 3, 0.01), ((22, 98), 3, 0.01), ((10, 98), 3, 0.03), ((10, 32), 3, 0.05)]
+    ("size", "decibels", "most"),
+    [((56, 120), 3, 0.01), ((46, 98), 3, 0.01), ((22, 98), 3, 0.01), ((10, 98), 3, 0.03), ((10, 32), 3, 0.05)],
 )
 def test_soft_values_beat_hard_ones_and_no_code(size: tuple[int, int], decibels: float, most: float) -> None:
     # Uncoded, at the same energy per bit, 20 to 65 of 100 messages are wrong.
@@ -166,6 +169,11 @@ def test_magnitudes_tell_how_sure_a_bit_is(size: tuple[int, int]) -> None:
 def test_without_a_code_values_stay_as_they_are() -> None:
     logits = np.random.default_rng(0).normal(size=(2, 98)).astype(np.float32)
     assert np.array_equal(block_code(98, 98).decode(logits), logits)
+
+
+def test_no_bits_need_no_slots() -> None:
+    code = block_code(0, 0)
+    assert code.encode(np.zeros((3, 0), int)).shape == code.decode(np.zeros((3, 0))).shape == (3, 0)
 
 
 @pytest.mark.parametrize("size", [(46, 98), (10, 32), (98, 98)])

@@ -125,6 +125,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "context": OURS.net.context,
         "code_twice": False,
         "learned": False,
+        "whole": False,
         "shaping": OURS.net.shaping,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),

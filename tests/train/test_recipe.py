@@ -31,7 +31,7 @@ def test_the_papers_recipe_is_the_paper() -> None:
     recipe = read_recipe(path)
     assert recipe.net == PAPER
     assert (recipe.steps, recipe.attacks_from, recipe.snr) == (200_000, 0.5, None)
-    assert recipe.losses == Losses("squared", 1.0, 1.0, 1.0, perceptual=0.1, identify=0.1)
+    assert recipe.losses == Losses("squared", message=1.0, code=1.0, first_stage=1.0, perceptual=0.1, identify=0.1)
     assert (recipe.optimiser, recipe.learning_rate, recipe.betas) == ("adam", 1e-5, (0.9, 0.99))
     assert sorted(recipe.attacks) == sorted(
         ["noise", "lowpass", "mp3", "quantise", "dropout", "resample", "amplitude", "stretch"]
@@ -44,6 +44,39 @@ def test_fields_may_be_given_anew(tmp_path: Path) -> None:
     assert read_recipe(path, steps=3, batch=None) == Recipe(
         "mine", net=NetConfig(message_bits=5), steps=3, betas=(0.8, 0.9)
     )
+
+
+def test_a_recipe_may_say_only_what_differs_from_another(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text("steps: 10\nnet: {message_bits: 5, squeeze: 12}\nattacks: {mp3: 0.5}\n")
+    (tmp_path / "second.yaml").write_text("based_on: first\nnet: {message_bits: 6}\nlosses: {code: 0.25}\n")
+    (tmp_path / "third.yaml").write_text("based_on: second\nattacks: {noise: 0.5}\n")
+    assert read_recipe(tmp_path / "third.yaml", batch=3) == Recipe(
+        "third",
+        net=NetConfig(message_bits=6, squeeze=12),
+        steps=10,
+        batch=3,
+        losses=Losses(code=0.25),
+        attacks={"noise": 0.5},
+    )
+
+
+def test_a_recipe_based_on_itself_or_on_none_is_refused(tmp_path: Path) -> None:
+    for name, base in (("one", "two"), ("two", "one"), ("three", "missing"), ("four", "[1]")):
+        (tmp_path / f"{name}.yaml").write_text(f"based_on: {base}")
+    for name, told in (("one", "based on itself"), ("three", "missing.yaml is not a readable"), ("four", "readable")):
+        with pytest.raises(IdeawError, match=told):
+            read_recipe(tmp_path / f"{name}.yaml")
+
+
+def test_each_ablation_changes_one_thing_of_the_reference() -> None:
+    made = {path.stem.removeprefix("ablation-"): read_recipe(path) for path in RECIPES if "ablation" in path.stem}
+    reference = made.pop("reference")
+    default = read_recipe(RECIPES[0].with_name("46+10.yaml"))
+    assert reference == replace(default, name=reference.name, steps=2400, snr_start=16.0, snr_ramp=0.5)
+    assert made.pop("discriminator").losses == replace(reference.losses, identify=0.1)
+    single = replace(reference.net, message_bits=56, message_slots=120, message_blocks=6, code_bits=0, code_slots=0)
+    nets = {"no-balance": replace(reference.net, balance_blocks=0), "single-stage": replace(single, code_blocks=0)}
+    assert made == {name: replace(reference, name=f"ablation-{name}", net=net) for name, net in nets.items()}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +127,9 @@ def test_a_missing_recipe_is_told_in_one_line(tmp_path: Path) -> None:
         (Recipe("x", net=NetConfig(message_bits=99)), "99 bits of message in 98 slots"),
         (Recipe("x", net=NetConfig(code_slots=129)), "10 bits of code in 129 slots; .* and 128 at most"),
         (Recipe("x", net=NetConfig(code_bits=0)), "0 bits of code"),
-        (Recipe("x", net=NetConfig(carriers="learned")), "only the domain spectrum"),
+        (Recipe("x", net=NetConfig(code_bits=0, code_slots=0)), "0 bits of code"),
+        (Recipe("x", net=NetConfig(code_blocks=0)), "without a code its bits and slots are 0 too"),
+        (Recipe("x", net=NetConfig(message_blocks=0)), "a stage needs 1 block"),
         (Recipe("x", net=NetConfig(squeeze=7)), "a squeeze of 7 leaves 497 bins, and tiles need a multiple of 2"),
     ],
 )

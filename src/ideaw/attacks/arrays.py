@@ -2,20 +2,27 @@
 a real resampler, no torch.
 
 Each takes `samples` (float), `rate` in Hz, a random generator and its strength, and gives samples of the same
-dtype and number of channels; only `crop` and `speed` change the length. Hours are worked through in blocks.
+dtype and number of channels; only `crop`, `speed` and `tempo` change the length. Hours are worked through in blocks.
 """
 
+import io
 import math
 from collections.abc import Callable
+from functools import cache
+from importlib import resources
 
 import numpy as np
+import soundfile
 import soxr
 
-from ideaw.attacks import codecs, filters, responses
+from ideaw.attacks import codecs, dynamics, filters, responses, rooms
 from ideaw.errors import IdeawError
 
 VOCODER_BLOCK = 512
 """Frames that the phase vocoder makes at once."""
+
+MEDIAN_BLOCK = 1 << 18
+"""Samples of which medians are taken at once."""
 
 
 def _require(ok: bool, what: str) -> None:
@@ -262,6 +269,188 @@ def echo(samples: np.ndarray, rate: int, rng: np.random.Generator, delay: float 
     """Add the audio itself, `delay` seconds later, times `gain`."""
     _require(delay >= 0, f"An echo comes after 0 seconds or more, not {delay:g}.")
     return (samples + gain * shift(samples, rate, rng, delay)).astype(samples.dtype)
+
+
+def tempo(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    factor: float = 1.05,
+    window: int = responses.STRETCH_WINDOW,
+) -> np.ndarray:
+    """`factor` times as fast at the same pitch, by a phase vocoder: n / factor samples."""
+    _require(factor > 0, f"A tempo must be above 0, not {factor:g}.")
+    _require(window >= 4 and window % 4 == 0, f"The window must be a multiple of 4 samples, not {window}.")
+    return _per_channel(samples, lambda x: _vocode(x, factor, window))
+
+
+def pitch(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    cents: float = 100.0,
+    window: int = responses.STRETCH_WINDOW,
+) -> np.ndarray:
+    """Higher by `cents` (lower if negative) at the same tempo: a phase vocoder, then soxr."""
+    _require(abs(cents) <= 2_400, f"The pitch moves by 2400 cents at most, not {cents:g}.")
+    _require(window >= 4 and window % 4 == 0, f"The window must be a multiple of 4 samples, not {window}.")
+    ratio = 2 ** (cents / 1200)
+    return _per_channel(
+        samples, lambda x: _fit(soxr.resample(_vocode(x, 1 / ratio, window), rate * ratio, rate), len(x))
+    )
+
+
+@cache
+def _recordings(rate: int) -> np.ndarray:
+    """(n,) at `rate` Hz: the packaged speech over the packaged music, at equal power."""
+    out = []
+    for name in ("speech.flac", "music.ogg"):
+        packed = resources.files("ideaw").joinpath("samples", name).read_bytes()
+        audio, own_rate = soundfile.read(io.BytesIO(packed), always_2d=True)
+        mono = soxr.resample(audio.mean(1), own_rate, rate)
+        out.append(mono / np.sqrt(np.mean(mono**2)))
+    shortest = min(map(len, out))
+    return out[0][:shortest] + out[1][:shortest]
+
+
+def background(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 20.0) -> np.ndarray:
+    """Someone speaking over music, from a random place on, at `snr` dB below the power of each channel."""
+    recorded = _recordings(rate)
+    added = np.resize(np.roll(recorded, -int(rng.integers(len(recorded)))), len(samples))
+    power = max(float(np.mean(added**2)), 1e-12)
+    return _per_channel(samples, lambda x: x + np.sqrt(np.mean(x**2) / power) * 10 ** (-snr / 20) * added)
+
+
+def reverb(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    decay: float = 0.5,
+    snr: float = 6.0,
+    distance: float = 2.0,
+) -> np.ndarray:
+    """Add what a random room gives back, `snr` dB below the power of each channel; see `rooms.response`."""
+    _require(0 < decay <= rooms.MOST_DECAY, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
+    _require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
+    taps = rooms.response(rate, rng, decay, distance)
+    taps[0] = 0.0
+
+    def one(x: np.ndarray) -> np.ndarray:
+        wet = filters.convolve(x, taps)
+        power = max(float(np.mean(wet**2)), 1e-20)
+        return x + np.sqrt(np.mean(x**2) / power) * 10 ** (-snr / 20) * wet
+
+    return _per_channel(samples, one)
+
+
+def rerecord(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    distance: float = 1.0,
+    decay: float = 0.3,
+    snr: float = 30.0,
+    low: float = 150.0,
+    high: float = 7_000.0,
+) -> np.ndarray:
+    """Played in a random room and recorded `distance` metres away, simulated, at the power that it had: the room, pink
+    noise at `snr` dB, and the band of a small loudspeaker and microphone from `low` to `high` Hz."""
+    _require(0 < decay <= rooms.MOST_DECAY, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
+    _require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
+    _require(0 < low < min(high, rate / 2), f"A band from {low:g} to {high:g} Hz does not fit into {rate / 2:g} Hz.")
+    taps = rooms.response(rate, rng, decay, distance)
+    played = lowpass(highpass(samples, rate, rng, low, order=2), rate, rng, high, order=2)
+    heard = noise(_per_channel(played, lambda x: filters.convolve(x, taps)), rate, rng, snr, tilt=1.0)
+    before, after = (np.square(x, dtype=np.float64).mean(0) for x in (samples, heard))
+    return (heard * np.sqrt(before / np.maximum(after, 1e-20))).astype(samples.dtype)
+
+
+def compress(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    threshold: float = -18.0,
+    ratio: float = 4.0,
+    rise: float = 0.005,
+    fall: float = 0.05,
+) -> np.ndarray:
+    """A compressor: levels above `threshold` dBFS rise by 1 dB for each `ratio` dB. With a high ratio, a limiter."""
+    _require(ratio >= 1, f"A compressor's ratio must be at least 1, not {ratio:g}.")
+    return dynamics.follow(samples, rate, rise, fall, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None))
+
+
+def expand(
+    samples: np.ndarray,
+    rate: int,
+    rng: np.random.Generator,
+    threshold: float = -12.0,
+    ratio: float = 2.0,
+    rise: float = 0.005,
+    fall: float = 0.05,
+) -> np.ndarray:
+    """An expander: levels below `threshold` dBFS fall by `ratio` dB for each dB, down to 40 dB less."""
+    _require(ratio >= 1, f"An expander's ratio must be at least 1, not {ratio:g}.")
+    return dynamics.follow(
+        samples, rate, rise, fall, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0)
+    )
+
+
+def equalise(
+    samples: np.ndarray, rate: int, rng: np.random.Generator, least: float = 0.0, most: float = 3.0
+) -> np.ndarray:
+    """Each of the 24 bands of hearing up or down by `least` to `most` dB, at random."""
+    _require(0 <= least <= most, f"An equaliser's gains go from 0 up, not from {least:g} to {most:g} dB.")
+    bands = len(responses.BARK)
+    gains = rng.uniform(least, most, bands) * rng.choice((-1.0, 1.0), bands)
+    return _filter(samples, rate, lambda frequency: responses.bands(frequency, gains))
+
+
+def jitter(samples: np.ndarray, rate: int, rng: np.random.Generator, scale: float = 0.1) -> np.ndarray:
+    """An uneven clock: each sample is taken at a time that is off by `scale` samples (standard deviation)."""
+    _require(scale >= 0, f"A jitter's scale must be 0 or more, not {scale:g}.")
+    places = np.arange(len(samples))
+    taken = places + scale * rng.standard_normal(len(samples))
+    return _per_channel(samples, lambda x: np.interp(taken, places, x))
+
+
+def smooth(samples: np.ndarray, rate: int, rng: np.random.Generator, window: int = 6) -> np.ndarray:
+    """The mean of each sample and those before it, `window` in all."""
+    _require(window >= 1, f"A window has at least 1 sample, not {window}.")
+    return _per_channel(samples, lambda x: filters.convolve(x, np.full(window, 1 / window)))
+
+
+def median(samples: np.ndarray, rate: int, rng: np.random.Generator, window: int = 3) -> np.ndarray:
+    """The median of each sample and those around it, `window` in all."""
+    _require(window >= 1 and window % 2 == 1, f"A median's window is an odd number of samples, not {window}.")
+
+    def one(x: np.ndarray) -> np.ndarray:
+        around = np.lib.stride_tricks.sliding_window_view(np.pad(x, window // 2, mode="edge"), window)
+        return np.concatenate([np.median(around[k : k + MEDIAN_BLOCK], 1) for k in range(0, len(x), MEDIAN_BLOCK)])
+
+    return _per_channel(samples, one)
+
+
+def crush(samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int = 64) -> np.ndarray:
+    """`levels` steps from the lowest to the highest sample of each channel."""
+    _require(levels >= 2, f"Quantisation needs at least 2 levels, not {levels}.")
+
+    def one(x: np.ndarray) -> np.ndarray:
+        low, step = x.min(), max(float(np.ptp(x)), 1e-12) / (levels - 1)
+        return low + step * np.rint((x - low) / step)
+
+    return _per_channel(samples, one)
+
+
+def onechannel(samples: np.ndarray, rate: int, rng: np.random.Generator, keep: int = 0) -> np.ndarray:
+    """All channels but the one numbered `keep` fall silent; mono stays as it is."""
+    channels = 1 if samples.ndim == 1 else samples.shape[1]
+    _require(keep >= 0, f"Channels are numbered from 0, not {keep}.")
+    return samples.copy() if channels == 1 else samples * (np.arange(channels) == min(keep, channels - 1))
+
+
+def mono(samples: np.ndarray, rate: int, rng: np.random.Generator) -> np.ndarray:
+    """The mean of all channels on each of them."""
+    return samples.copy() if samples.ndim == 1 else np.repeat(samples.mean(1, keepdims=True), samples.shape[1], 1)
 
 
 def overmark(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 36.0) -> np.ndarray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -21,11 +21,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ideaw.attacks import filters, responses
+from ideaw.attacks import filters, responses, rooms
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
 from ideaw.audio.grid import RATE
 
 Strength = float | tuple[float, float]
+ROOMS = 64
+"""Rooms that audio is recorded again in: drawn once, since a response takes a CPU longer than a step has."""
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -356,6 +359,41 @@ def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> 
     return x + draw.strength(gain, batch) * late
 
 
+@cache
+def _rooms(decay: Strength, distance: Strength, device: torch.device) -> Tensor:
+    """(ROOMS, taps): responses of random rooms, the same ones in every process."""
+    rng = np.random.default_rng(1)
+    drawn = [
+        [float(rng.uniform(*value)) if isinstance(value, tuple) else value for value in (decay, distance)]
+        for _ in range(ROOMS)
+    ]
+    taps = [torch.from_numpy(rooms.response(RATE, rng, *of)).float() for of in drawn]
+    return torch.nn.utils.rnn.pad_sequence(taps, batch_first=True).to(device)
+
+
+@_single_precision
+def rerecord(
+    x: Tensor,
+    draw: Draw,
+    distance: Strength = 1.0,
+    decay: Strength = 0.3,
+    snr: Strength = 30.0,
+    low: Strength = 150.0,
+    high: Strength = 7_000.0,
+) -> Tensor:
+    """Played in one of ROOMS random rooms and recorded `distance` metres away, at the power that it had: the band of
+    loudspeaker and microphone from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr`
+    dB."""
+    played = _pass(_pass(x, draw, low, 2, False, high=True), draw, high, 2, False, high=False)
+    taps = _rooms(decay, distance, x.device)
+    chosen = torch.randint(ROOMS, (len(x),), generator=draw.device, device=x.device)
+    length = filters.fast_length(x.shape[-1] + taps.shape[-1])
+    spectrum = torch.fft.rfft(played, length) * torch.fft.rfft(taps, length)[chosen]
+    heard = noise(torch.fft.irfft(spectrum, length)[:, : x.shape[-1]], draw, snr, tilt=1.0)
+    before, after = (y.square().mean(-1, keepdim=True).clamp_min(1e-20) for y in (x, heard))
+    return heard * (before / after).sqrt()
+
+
 CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {
     "mp3": (32, 48, 64, 96, 128),
     "vorbis": (0.1, 0.2, 0.4, 0.6, 0.8),
@@ -387,5 +425,13 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "splice": partial(splice, share=(0.05, 0.5)),
     "speed": partial(speed, factor=(0.98, 1.02)),
     "echo": partial(echo, delay=(0.01, 0.3), gain=(0.1, 0.5)),
+    "rerecord": partial(
+        rerecord,
+        distance=(0.1, 2.0),
+        decay=(0.1, 0.5),
+        snr=(20.0, 40.0),
+        low=(60.0, 250.0),
+        high=(5_000.0, 7_500.0),
+    ),
 }
 """Every attack over the range that it is trained on; `splice` also takes `other`."""

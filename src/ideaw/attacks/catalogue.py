@@ -54,15 +54,34 @@ ATTACKS: dict[str, Attack] = {
         _attack("SPEED", arrays.speed, "5 % faster, pitch and all"),
         _attack("MARK", arrays.overmark, "a second mark with another code and message"),
         _attack("ECHO", arrays.echo, "an echo after 0.1 s, 10 dB down"),
+        _attack("TEMPO", arrays.tempo, "5 % faster at the same pitch"),
+        _attack("PITCH", arrays.pitch, "a semitone higher at the same tempo"),
+        _attack("BACK", arrays.background, "speech over music, 20 dB below the audio"),
+        _attack("REVERB", arrays.reverb, "a room's reverberation, 6 dB below the audio"),
+        _attack("ROOM", arrays.rerecord, "played in a room and recorded a metre away, simulated"),
+        _attack("COMP", arrays.compress, "dynamic range compressed above −18 dBFS"),
+        _attack("EXP", arrays.expand, "dynamic range expanded below −12 dBFS"),
+        _attack("EQ", arrays.equalise, "24 bands up or down by up to 3 dB"),
+        _attack("JITTER", arrays.jitter, "a clock that is a tenth of a sample off"),
+        _attack("SMOOTH", arrays.smooth, "mean of 6 samples"),
+        _attack("MEDIAN", arrays.median, "median of 3 samples"),
+        _attack("CRUSH", arrays.crush, "quantisation of the audio's own range to 64 levels"),
+        _attack("ONE", arrays.onechannel, "all channels but one silent"),
+        _attack("MONO", arrays.mono, "mixed to mono"),
     )
 }
 
 PAPER: tuple[str, ...] = ("noise", "lowpass", "mp3", "quantise", "dropout", "resample", "amplitude", "stretch")
 """The paper's eight attacks in the order of its table 2: GN LF CP QZ RD RS AM TS."""
 
+MEASURED_ONLY: frozenset[str] = frozenset(
+    ("tempo", "pitch", "background", "reverb", "compress", "expand", "equalise", "jitter", "smooth")
+) | {"median", "crush", "onechannel", "mono"}
+"""Attacks of the public benchmarks that no shipped model was trained on: they have no batched form."""
 
-def _strength(attack: Attack, name: str, value: object) -> float | str:
-    """A strength given by the caller, of the type of its default."""
+
+def strength(attack: Attack, name: str, value: object) -> float | str:
+    """A strength given by the caller, of the type of its default; `IdeawError` if it cannot be one."""
     if name not in attack.strengths:
         known = ", ".join(attack.strengths) or "none"
         raise IdeawError(f"Attack {attack.name} has no strength {name!r}; it has: {known}.")
@@ -92,7 +111,7 @@ def run(name: str, samples: np.ndarray, rate: int, seed: int = 0, **overrides: f
     if not np.isfinite(samples).all():
         raise AudioError("The samples hold NaN or infinity.")
     attack = ATTACKS[name]
-    strengths = {key: _strength(attack, key, value) for key, value in overrides.items()}
+    strengths = {key: strength(attack, key, value) for key, value in overrides.items()}
     try:
         result = attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
     except (ArithmeticError, MemoryError) as problem:

@@ -72,7 +72,10 @@ def _at_rate(
     at = _nearest_rate(rate, rates)
     if at == rate:
         return _fit(codec(samples, rate), samples)
-    return _fit(soxr.resample(codec(soxr.resample(samples, rate, at), at), at, rate), samples)
+    there = soxr.resample(samples, rate, at)
+    if not len(there):  # a sample or two of a rate far above the codec's
+        return np.zeros_like(samples)
+    return _fit(soxr.resample(codec(there, at), at, rate), samples)
 
 
 def _encode(samples: np.ndarray, rate: int, container: str, subtype: str, level: float) -> bytes:

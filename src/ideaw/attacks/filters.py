@@ -60,3 +60,13 @@ def respond(x: np.ndarray, rate: int, response: Callable[[np.ndarray], np.ndarra
         piece = np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * gains, length)
         y[start : start + length] += np.roll(piece, tail)
     return y[tail : tail + len(x)]
+
+
+def convolve(x: np.ndarray, taps: np.ndarray) -> np.ndarray:
+    """(n,) through an impulse response (taps,), block by block; the tail is cut off."""
+    length = fast_length(min(len(x), BLOCK) + len(taps) - 1)
+    spectrum = np.fft.rfft(taps, length)
+    y = np.zeros(len(x) + length)
+    for start in range(0, len(x), BLOCK):
+        y[start : start + length] += np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * spectrum, length)
+    return y[: len(x)]

@@ -19,6 +19,12 @@ frequencies: `fall` fitted to its impulse response."""
 FIR_TRANSITION = 400.0
 """Width in Hz of the transition of the steep low-pass, as a windowed sinc of 0.2 s would have it at 16 kHz."""
 
+BARK = (
+    *(50, 150, 250, 350, 450, 570, 700, 840, 1_000, 1_170, 1_370, 1_600),
+    *(1_850, 2_150, 2_500, 2_900, 3_400, 4_000, 4_800, 5_800, 7_000, 8_500, 10_500, 13_500),
+)
+"""Middles of the bands of hearing after Zwicker, in Hz."""
+
 
 def fall(frequency: Any, start: Any, end: Any) -> Any:
     """Zero-phase response that falls smoothly from 1 at `start` to 0 at `end` (same unit as `frequency`)."""
@@ -29,6 +35,11 @@ def fall(frequency: Any, start: Any, end: Any) -> Any:
 def tilt(frequency: Any, exponent: Any, knee: float = 50.0) -> Any:
     """Amplitude response of noise whose power falls with f^-exponent above `knee` Hz: 1 is pink, 2 brown."""
     return (frequency.clip(knee, None) / knee) ** (-exponent / 2)
+
+
+def bands(frequency: np.ndarray, decibels: np.ndarray) -> np.ndarray:
+    """Zero-phase response of an equaliser with a gain in dB for each band of BARK."""
+    return 10 ** (np.interp(np.log(frequency.clip(1, None)), np.log(BARK), decibels) / 20)
 
 
 def stretched_frames(frames: int, rate: float) -> int:

@@ -11,14 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import soxr
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import files
 from ideaw.audio.blocks import Progress
-from ideaw.audio.rates import QUALITY, mix
-from ideaw.audio.samples import as_float
+from ideaw.audio.rates import mix
+from ideaw.bench import subject
 from ideaw.bench.chances import wilson
 from ideaw.bench.folder import QUIETEST, paths_under
 from ideaw.bench.segments import CLEAN
@@ -29,9 +27,6 @@ from ideaw.results import Detection, Segment
 
 RATE = 44_100
 """Of the clips, in Hz."""
-
-SIDE_GAIN, SIDE_DELAY = 0.9, 13
-"""What makes the second channel of a mono file: a little quieter, and 0.3 ms later."""
 
 LETTERS, LONG_LETTERS = 4, 20
 """Of the texts."""
@@ -153,11 +148,7 @@ def run(
 
 def clip_of(path: Path, seconds: float) -> Samples:
     """(n, 2) at 44.1 kHz: the beginning of a file, again and again if it is short; real stereo of mono."""
-    recording = files.read(path)
-    samples = soxr.resample(as_float(recording.samples)[:, :2].astype(np.float32), recording.rate, RATE, QUALITY)
-    if samples.shape[1] == 1:
-        samples = np.concatenate([samples, SIDE_GAIN * np.roll(samples, SIDE_DELAY, 0)], 1)
-    return np.resize(samples, (round(seconds * RATE), 2))
+    return subject.clip_of(path, seconds, RATE, channels=2)
 
 
 def overlap(found: Sequence[Segment], begin: float, end: float, seconds: float) -> float:

@@ -1,7 +1,8 @@
 """How long it takes to find a mark: our one pass against the paper's window after window, on the same network.
 
 Files are marked from some second to their end, or not at all. All three searches run in one process on one thread and
-take turns; none of them tries other speeds. The paper's stop where they find the mark, ours reads the whole file.
+take turns; none of them tries other speeds. The paper's stop where they find the mark, ours reads the whole file. The
+single stage is a model of that kind, with the same bits and marks of its own, or else both stages of ours at once.
 """
 
 import io
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -16,12 +18,14 @@ import soundfile
 from numpy.typing import NDArray
 
 from ideaw.audio.blocks import Progress
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.bench import reference
 from ideaw.bench.reference import Located
-from ideaw.engine.network import Network
+from ideaw.engine.network import Card, Network
+from ideaw.errors import ModelError
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
 from ideaw.payload.code import locating_code
+from ideaw.payload.message import Message
 from ideaw.results import Detection
 
 OURS, PAPER, SINGLE = "ours", "the paper's", "single stage"
@@ -42,6 +46,9 @@ BESIDE = 0.037
 """Seconds by which a mark begins later than its case says, so that no window begins just there; not at 0."""
 
 MESSAGE = (1, 0, 1)
+
+Mark = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""What puts the message into every second of (n,) samples."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,8 @@ class Table:
     step: float
     """Seconds from one window of the paper's search to the next."""
     rows: list[Row]
+    single: str | None = None
+    """The model of the single stage; None: both stages of ours."""
 
 
 def run(
@@ -73,8 +82,12 @@ def run(
     repeats: int = 3,
     progress: Progress | None = None,
     cases: tuple[tuple[int, int | None], ...] = CASES,
+    single: Path | None = None,
 ) -> Table:
-    """Search the packaged speech, again and again as long as a file is, marked from some second on."""
+    """Search the packaged speech, again and again as long as a file is, marked from some second on.
+
+    `single` is the folder of a single-stage model that carries code and message together.
+    """
     network = Network(model_folder(DEFAULT_MODEL if model is None else model), threads=1)
     marker = Marker(network)
     code = locating_code(network.card.code_bits)
@@ -84,17 +97,23 @@ def run(
         PAPER: lambda audio: reference.search(network, audio, code),
         SINGLE: lambda audio: reference.search(network, audio, code, both_stages=True),
     }
-    for method in methods.values():
-        method(_file(marker, 2, 0))  # the first call loads the graphs
+    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, RATE, MESSAGE))
+    if single is not None:
+        other = _single_stage(single, network.card)
+        bits = np.concatenate([code, Message.of(MESSAGE).frame(network.card.message_bits)])
+        methods[SINGLE] = lambda audio: reference.search_single(other, audio, code)
+        marks[SINGLE] = lambda audio: _by_segments(Marker(other), audio, bits)
+    for name, method in methods.items():
+        method(_file(marks[name], 2, 0))  # the first call loads the graphs
     rows = []
     for number, (seconds, begin) in enumerate(cases):
-        audio = _file(marker, seconds, begin)
+        heard = {name: _file(mark, seconds, begin) for name, mark in marks.items()}
         took: dict[str, list[float]] = {name: [] for name in methods}
         right = dict.fromkeys(methods, True)
         for _ in range(repeats):
             for name, method in methods.items():
                 began = time.perf_counter()
-                answer = method(audio)
+                answer = method(heard[name])
                 took[name].append(time.perf_counter() - began)
                 right[name] &= answer.message == (None if begin is None else MESSAGE)
                 windows = answer.windows if isinstance(answer, Located) else 0
@@ -106,7 +125,8 @@ def run(
         rows.append(Row(seconds, begin, windows, middle, ratios, right))
         if progress:
             progress((number + 1) / len(cases))
-    return Table(network.card.name, repeats, reference.STEP / RATE, rows)
+    named = None if single is None else other.card.name
+    return Table(network.card.name, repeats, reference.STEP / RATE, rows, named)
 
 
 def draw(table: Table, suffix: str = ".png") -> bytes:
@@ -129,11 +149,27 @@ def draw(table: Table, suffix: str = ".png") -> bytes:
     return picture.getvalue()
 
 
-def _file(marker: Marker, seconds: int, begin: int | None) -> NDArray[np.float32]:
+def _single_stage(folder: Path, ours: Card) -> Network:
+    """The network of a folder, which must be of one stage that carries as many bits as ours."""
+    network = Network(folder, threads=1)
+    bits = ours.message_bits + ours.code_bits
+    if network.card.code_bits or network.card.whole or network.card.message_bits != bits:
+        raise ModelError(f"{folder} is not a single-stage model of {bits} bits, which {ours.name} has in two stages")
+    return network
+
+
+def _by_segments(marker: Marker, audio: NDArray[np.float32], bits: NDArray[np.integer]) -> NDArray[np.float32]:
+    """(n,) with the bits in each of its whole seconds."""
+    seconds = audio[: len(audio) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
+    marked = marker.embed_segment(seconds, np.tile(bits, (len(seconds), 1)), np.empty((len(seconds), 0), int))
+    return np.concatenate([marked.ravel(), audio[seconds.size :]])
+
+
+def _file(mark: Mark, seconds: int, begin: int | None) -> NDArray[np.float32]:
     """(n,) at 16 kHz."""
     sample = resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()
     audio = np.resize(soundfile.read(io.BytesIO(sample), dtype="float32")[0], seconds * RATE)
     if begin is not None:
         first = round((begin + BESIDE) * RATE) if begin else 0
-        audio[first:] = marker.embed(audio[first:], RATE, MESSAGE)
+        audio[first:] = mark(audio[first:])
     return audio

@@ -2,7 +2,8 @@
 
 A window moves by 10 % of a segment. Stage 2 reads its code; stage 1 reads the message only where the code matches. With
 `both_stages` everything is read in every window, as a single-stage network of the same depth must (the paper's method
-1). As the paper's extractor may be a little beside the mark, so may ours, by up to NEARBY hops.
+1); `search_single` does that with such a network. As the paper's extractor may be a little beside the mark, so may
+ours, by up to NEARBY hops.
 """
 
 from dataclasses import dataclass
@@ -50,6 +51,21 @@ def search(
         message = Message.of_frame(network.message.code.decode(logits)[0] > 0, network.key)
         if message is not None:
             return Located(start, number + 1, message.content)
+    return Located(starts[-1], len(starts), None)
+
+
+def search_single(network: Network, audio: NDArray[np.float32], code: NDArray[np.integer]) -> Located:
+    """The same search with a network of one stage, in whose message the code comes first."""
+    starts = range(0, len(audio) - SEGMENT + 1, STEP)
+    for number, start in enumerate(starts):
+        window = audio[None, start : start + SEGMENT]
+        _, rest = network.locate(stft(window / level(window)))
+        _, slots = _clearest(network.read(rest), network.message.carriers)
+        bits = network.message.code.decode(slots)[0] > 0
+        if np.array_equal(bits[: len(code)], code > 0):
+            message = Message.of_frame(bits[len(code) :], network.key)
+            if message is not None:
+                return Located(start, number + 1, message.content)
     return Located(starts[-1], len(starts), None)
 
 

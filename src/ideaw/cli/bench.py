@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ideaw.cli import console, options, outputs
+from ideaw.cli import console, options, outputs, protocols
 from ideaw.cli.extras import extra
 from ideaw.cli.paper import paper
 
@@ -185,6 +185,10 @@ def locating(
     json_file: JsonFile = None,
     plot: options.Plot = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns, of which the medians are taken.")] = 3,
+    single_stage: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A single-stage model of as many bits.", show_default="both stages at once"),
+    ] = None,
 ) -> None:
     """How long it takes to find a mark, against the paper's search on the same network."""
     from ideaw.bench.locating import OURS, PAPER, SINGLE, draw, run
@@ -195,7 +199,7 @@ def locating(
             from ideaw.quality.plots import FORMATS
         outputs.check(plot, FORMATS)
     with console.progress("measuring searches") as progress:
-        table = run(model, repeats, progress)
+        table = run(model, repeats, progress, single=single_stage)
     _keep(json_file, table)
     if plot is not None:
         outputs.write(plot, draw(table, plot.suffix.lower()))
@@ -216,6 +220,9 @@ def locating(
     console.say(
         f"model {table.model}, marked to the end, one thread, medians of {table.repeats}, windows {table.step} s apart"
     )
+
+
+protocols.add(app)
 
 
 def _check(json_file: Path | None) -> None:

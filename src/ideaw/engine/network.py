@@ -5,6 +5,7 @@ and ONNX Runtime itself is imported only then.
 """
 
 import copy
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -42,6 +43,7 @@ class Card:
     """The folder beside this one that holds the graphs: one network serves messages of several lengths."""
     message_bits: int
     code_bits: int
+    """0: a single-stage network, which has no locating code and reads only segments whose place is known."""
     message_slots: int
     code_slots: int
     snr: float
@@ -54,7 +56,14 @@ class Card:
     """Whether the message's slots say the code's bits too: where messages are short, they have room for them."""
     learned: bool
     """Whether the carriers come with the model; else they are drawn from a key."""
+    whole: bool = False
+    """Whether its graphs take whole segments of audio instead of spectra: so do rivals that we measure."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The names of its graphs."""
+        return ("listen", "mark") if self.whole else ("locate", "mark", "read")
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,12 @@ class Network:
         self._sessions: dict[str, InferenceSession] = {}
         self._draw(PUBLIC)
 
+    @property
+    def weights(self) -> str:
+        """Which graphs these are: the first digits of the SHA-256 over them."""
+        graphs = (self._folder.joinpath(f"{name}.onnx").read_bytes() for name in self.card.graphs)
+        return hashlib.sha256(b"".join(graphs)).hexdigest()[:16]
+
     def with_key(self, key: bytes) -> "Network":
         """The same network with the carriers of another key (unless they are learned); both share the graphs."""
         if key == self.key:
@@ -106,6 +121,18 @@ class Network:
         if self.card.code_twice:
             return mask(code, self.card.message_slots)
         return np.ones((*code.shape[:-1], self.card.message_slots), np.float32)
+
+    # On segments (batch, SEGMENT) of level 1: what a network has that takes them whole.
+
+    def mark_whole(self, host: NDArray[np.float32], message: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Host and the stream of the message → the residual that marks the host."""
+        (residual,) = self._session("mark").run(None, {"host": host, "message": message})
+        return residual
+
+    def listen(self, received: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What was received → the message's stream."""
+        (message,) = self._session("listen").run(None, {"received": received})
+        return message
 
     # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
 
@@ -172,14 +199,17 @@ def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
 def _card(folder: Path | Traversable) -> Card:
     try:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
-        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
-        card = Card(**known, facts=given)
-        whole = (card.message_bits, card.code_bits, card.message_slots, card.code_slots, card.bins, card.context)
-        fits = all(type(number) is int and number > 0 for number in whole) and card.bins <= 2 * BINS
+        whole = given.pop("whole", False)
+        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name not in ("whole", "facts")}
+        card = Card(**known, whole=whole, facts=given)
+        sizes = (card.message_bits, card.message_slots, card.bins, card.context)
+        fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
-        fits = fits and card.code_bits <= card.code_slots <= MOST_SLOTS
+        fits = fits and type(card.code_bits) is type(card.code_slots) is int
+        fits = fits and (1 <= card.code_bits <= card.code_slots <= MOST_SLOTS or card.code_bits == card.code_slots == 0)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
-        fits = fits and isinstance(card.code_twice, bool) and isinstance(card.learned, bool)
+        fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
+        fits = fits and (card.code_bits == 0 or not card.whole)
         fits = fits and (card.learned or card.bins % TILE[1] == 0)
         fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
         fits = fits and not {"/", "\\"} & set(card.network)
@@ -197,7 +227,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     place = folder if card.network == card.name or beside is None else beside.joinpath(card.network)
     if not place.is_dir():
         raise ModelError(f"{folder} needs the network of the model folder {card.network}, which is not beside it")
-    for name in ("mark", "locate", "read"):
+    for name in card.graphs:
         if not place.joinpath(f"{name}.onnx").is_file():
             raise ModelError(f"{place} is not a complete model folder: {name}.onnx is missing")
     return place
@@ -213,7 +243,8 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
         raise ModelError(f"{CARRIERS} of {folder} is damaged") from problem
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
-    return Carriers(write.reshape(shape[0], -1), read.reshape(shape[0], -1), (1, 1))
+    flat = shape[0], shape[1] * shape[2]
+    return Carriers(write.reshape(flat), read.reshape(flat), (1, 1))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

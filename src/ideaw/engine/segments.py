@@ -41,6 +41,9 @@ def embed_segments(
         loudness = level(host)
         slots = network.message.values(message[some]) * network.mask(code[some])
         message_stream = network.message.carriers.stream(slots)
+        if network.card.whole:
+            residual[some] = network.mark_whole(host / loudness, message_stream) * loudness
+            continue
         code_stream = network.code.carriers.stream(network.code.values(code[some]))
         spectrum = network.mark(stft(host / loudness), message_stream, code_stream)
         residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
@@ -81,8 +84,13 @@ def decoded_together(
 
 
 def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    code, rest = network.locate(stft(received / level(received)))
-    streams = ((network.message.carriers, network.read(rest)), (network.code.carriers, code))
+    if network.card.whole:
+        message = network.listen(received / level(received))
+        code = np.zeros_like(message)
+    else:
+        code, rest = network.locate(stft(received / level(received)))
+        message = network.read(rest)
+    streams = ((network.message.carriers, message), (network.code.carriers, code))
     narrow = [(carriers, carriers.narrow(stream)) for carriers, stream in streams]
     options = [[carriers.logits(_moved(stream, hops)) for carriers, stream in narrow] for hops in SHIFTS]
     clarity = np.stack([sum(np.abs(logits).sum(-1) for logits in option) for option in options])

@@ -26,7 +26,7 @@ class ConvSubnet(nn.Module):
         self.band = nn.Parameter(torch.zeros(width, 1, bands))
         self.middle = nn.Conv2d(width, width, 3, padding=1)
         self.leave = nn.Conv2d(width, outputs, 3, padding=1)
-        _quiet(self.leave)
+        quiet(self.leave)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.leaky_relu(self.enter(x), 0.1)
@@ -44,7 +44,7 @@ class DenseSubnet(nn.Module):
         self.layers = nn.ModuleList(
             nn.Conv2d(inputs + i * growth, width, 3, padding=1) for i, width in enumerate(widths)
         )
-        _quiet(self.layers[-1])
+        quiet(self.layers[-1])
 
     def forward(self, x: Tensor) -> Tensor:
         seen = [x]
@@ -114,7 +114,8 @@ def mixed_precision(x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda)
 
 
-def _quiet(layer: nn.Module) -> None:
+def quiet(layer: nn.Module) -> None:
+    """Start a last layer with next to nothing."""
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.mul_(START)

@@ -15,6 +15,9 @@ from ideaw.nets.config import NetConfig
 from ideaw.nets.spectrum import stft
 from ideaw.payload import carriers
 
+BAND = 2
+"""Bins that a slot holds side by side, where learned carriers start."""
+
 
 @dataclass(frozen=True)
 class Carriers:
@@ -40,7 +43,7 @@ def drawn(slots: int, bins: int, owner: str, kind: str, device: str) -> Carriers
     return Carriers(maps, maps)
 
 
-class LearnedCarriers(nn.Module):
+class LearnedSignals(nn.Module):
     """The paper's length regulators: LR1 with LR3 for the message, LR2 with LR4 for the code."""
 
     def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
@@ -56,6 +59,32 @@ class LearnedCarriers(nn.Module):
     def _spectrum(self, signals: Tensor) -> Tensor:
         spectrum = stft(signals, ring=True)[..., : self.bins]
         return torch.cat([spectrum.real, spectrum.imag], -1)
+
+
+class LearnedStreams(nn.Module):
+    """Length regulators of a network on magnitudes, which has no signals to learn: a number for every frame and bin.
+
+    They start as bands that a slot holds for half of the ring with one sign and for half with the other. A slow pattern
+    is read far off its place, and one without a mean does not take a steady tone of the host for a bit.
+    """
+
+    def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bands = config.bins // BAND
+        rounds = -(-bands // max(1, slots))
+        owner = torch.rand(rounds, slots, generator=generator).argsort(1).flatten()[:bands]
+        sign = torch.randint(2, (bands,), generator=generator) * 2.0 - 1
+        held = torch.zeros(slots, bands)
+        if slots:
+            held[owner, torch.arange(bands)] = sign
+        half = torch.ones(FRAMES, 1)
+        half[FRAMES // 2 :] = -1
+        start = half * held.repeat_interleave(BAND, 1)[:, None]
+        self.write = nn.Parameter(start)
+        self.read = nn.Parameter(start.clone())
+
+    def forward(self) -> Carriers:
+        return Carriers(self.write, self.read)
 
 
 def turn(ring: Tensor, phase: Tensor | None) -> Tensor:

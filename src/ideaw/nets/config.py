@@ -26,9 +26,10 @@ class NetConfig:
     """The same of stage 2."""
     balance_blocks: int = 1
     balance_width: int = 56
-    domain: Literal["magnitude", "spectrum"] = "magnitude"
+    domain: Literal["magnitude", "spectrum", "wavelet"] = "magnitude"
     """What the blocks work on: the logarithms of the magnitudes relative to their envelope, or, as in the paper,
-    the complex spectrum."""
+    the complex spectrum. `wavelet` is the rival of `nets/wavelet.py`: of these fields it has bits, slots, blocks (as
+    layers) and width of the message."""
     squeeze: int = 24
     """Neighbouring bins folded into channels: 24 gives 20 bands, 1 is full resolution."""
     clamp: float = 1.0
@@ -42,7 +43,7 @@ class NetConfig:
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
     carriers: Literal["tiles", "learned"] = "tiles"
     """How bits become a watermark stream: each has its own tiles of time and frequency, or length regulators
-    are learned, as in the paper."""
+    are learned, as in the paper: signals, or for magnitudes streams."""
 
     @property
     def bands(self) -> int:

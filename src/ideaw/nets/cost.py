@@ -5,30 +5,35 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ideaw.audio.grid import BINS, FRAMES
-from ideaw.nets.model import Ideaw
+from ideaw.audio.grid import BINS, FRAMES, SEGMENT
+from ideaw.nets.kinds import AnyNet
+from ideaw.nets.wavelet import Wavelet
 
 
-def parameters(model: Ideaw) -> dict[str, int]:
+def parameters(model: AnyNet) -> dict[str, int]:
     """Numbers that are trained, by part."""
-    parts = {
-        "stage 1": model.message_stage,
-        "stage 2": model.code_stage,
-        "balance block": model.balance,
-    }
+    if isinstance(model, Wavelet):
+        parts: dict[str, nn.Module] = {"encoder": model.encoder, "decoder": model.decoder}
+    else:
+        parts = {"stage 1": model.message_stage, "stage 2": model.code_stage, "balance block": model.balance}
     counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
     return counts | {"carriers": sum(p.numel() for p in model.parameters()) - sum(counts.values())}
 
 
-def multiply_adds(model: Ideaw) -> dict[str, int]:
-    """Function → multiply-adds of its convolutions for one second of audio: FRAMES times those of a frame."""
-    device, config = model.sharpness.device, model.config
-    spectrum = torch.zeros((1, 1, BINS, 2), device=device)
-    stream = torch.zeros((1, 1, config.parts * config.bins), device=device)
+def multiply_adds(model: AnyNet) -> dict[str, int]:
+    """Function → multiply-adds of its convolutions for one second of audio: of ours, FRAMES times those of a frame."""
+    device = model.sharpness.device
+    if isinstance(model, Wavelet):
+        audio, stream = torch.zeros((1, SEGMENT), device=device), torch.zeros((1, FRAMES, model.width), device=device)
+        return {
+            "embed": _count(model, lambda: model.mark(audio, stream)),
+            "message": _count(model, lambda: model.listen(audio)),
+        }
+    spectrum, stream = torch.zeros((1, 1, BINS, 2), device=device), torch.zeros((1, 1, model.width), device=device)
     return {
-        "embed": _count(model, lambda: model.mark(spectrum, stream, stream)),
-        "locate": _count(model, lambda: model.locate(spectrum)),
-        "message": _count(model, lambda: model.read(*model.locate(spectrum)[1:])),
+        "embed": FRAMES * _count(model, lambda: model.mark(spectrum, stream, stream)),
+        "locate": FRAMES * _count(model, lambda: model.locate(spectrum)),
+        "message": FRAMES * _count(model, lambda: model.read(*model.locate(spectrum)[1:])),
     }
 
 
@@ -38,10 +43,10 @@ def _count(model: nn.Module, run: Callable[[], object]) -> int:
 
     def add(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         nonlocal total
-        assert isinstance(layer, nn.Conv2d)
-        total += FRAMES * output[0, 0].numel() * layer.weight.numel()
+        assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+        total += output[0, 0].numel() * layer.weight.numel()
 
-    hooks = [m.register_forward_hook(add) for m in model.modules() if isinstance(m, nn.Conv2d)]
+    hooks = [m.register_forward_hook(add) for m in model.modules() if isinstance(m, nn.Conv1d | nn.Conv2d)]
     try:
         run()
     finally:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ideaw.nets.blocks import InvertibleBlock, mixed_precision, subnet_kind
-from ideaw.nets.carriers import Carriers, LearnedCarriers, drawn
+from ideaw.nets.carriers import Carriers, LearnedSignals, LearnedStreams, drawn
 from ideaw.nets.config import NetConfig
 from ideaw.nets.domains import Magnitudes, Spectrum, fold, unfold
 from ideaw.nets.spectrum import istft, level, stft
@@ -64,20 +64,26 @@ class Ideaw(nn.Module):
         self.message_stage = Stage(config, config.message_blocks, config.message_width, self.domain.side)
         self.code_stage = Stage(config, config.code_blocks, config.code_width, self.domain.side)
         self.balance = BalanceBlock(config, self.domain.side)
-        self.sharpness = nn.Parameter(torch.full((2,), 0.1 if config.carriers == "tiles" else 1.0))
+        signals = config.carriers == "learned" and config.domain == "spectrum"
+        self.sharpness = nn.Parameter(torch.full((2,), 1.0 if signals else 0.1))
         """Of a reading of message and of code: how many log-odds a unit of the stream is worth."""
         if config.carriers == "learned":
-            start = torch.Generator().manual_seed(1)
-            self.message_carriers = LearnedCarriers(config, config.message_slots, start)
-            self.code_carriers = LearnedCarriers(config, config.code_slots, start)
+            start, learned = torch.Generator().manual_seed(1), LearnedSignals if signals else LearnedStreams
+            self.message_carriers = learned(config, config.message_slots, start)
+            self.code_carriers = learned(config, config.code_slots, start)
 
     def carriers(self, owner: str = "training") -> tuple[Carriers, Carriers]:
         """Carriers of message and code: learned ones, or the tiles of an owner."""
         if self.config.carriers == "learned":
             return self.message_carriers(), self.code_carriers()
-        width, device = self.config.parts * self.config.bins, str(self.sharpness.device)
-        message = drawn(self.config.message_slots, width, owner, "message", device)
-        return message, drawn(self.config.code_slots, width, owner, "code", device)
+        device = str(self.sharpness.device)
+        message = drawn(self.config.message_slots, self.width, owner, "message", device)
+        return message, drawn(self.config.code_slots, self.width, owner, "code", device)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a stream for every frame."""
+        return self.config.parts * self.config.bins
 
     # On spectra (batch, frames, BINS, 2) and watermark streams (batch, frames, width): what is exported.
 

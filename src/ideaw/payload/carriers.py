@@ -28,7 +28,8 @@ class Carriers:
 
     def stream(self, slots: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) of −1 and +1 → (…, FRAMES, bins)."""
-        pieces = (slots.astype(np.float32) @ self.write).reshape(*slots.shape[:-1], FRAMES // self.tile[0], -1)
+        times, pieces = FRAMES // self.tile[0], slots.astype(np.float32) @ self.write
+        pieces = pieces.reshape(*slots.shape[:-1], times, self.write.shape[1] // times)
         return pieces.repeat(self.tile[0], -2).repeat(self.tile[1], -1)
 
     def narrow(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -48,9 +49,11 @@ class Carriers:
 
 def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Carriers:
     """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
-    owner, sign = deal(slots, bins, key, label)
-    mine = np.zeros((slots, owner.size), np.float32)
-    mine[owner.ravel(), np.arange(owner.size)] = sign.ravel()
+    tiles = FRAMES // TILE[0] * (bins // TILE[1])
+    mine = np.zeros((slots, tiles), np.float32)
+    if slots:
+        owner, sign = deal(slots, bins, key, label)
+        mine[owner.ravel(), np.arange(tiles)] = sign.ravel()
     return Carriers(mine, mine, TILE)
 
 

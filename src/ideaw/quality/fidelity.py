@@ -1,4 +1,8 @@
-"""How far marked audio is from its host. PESQ and STOI come from the packages that keep them, in the extra `bench`."""
+"""How far marked audio is from its host. PESQ, STOI and ViSQOL come from the packages that keep them, in the extra
+`bench`."""
+
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +14,13 @@ def snr(host: np.ndarray, marked: np.ndarray) -> float:
     """Signal-to-noise ratio in dB over everything, (n,) or (n, channels); infinite for equal arrays."""
     noise = float(np.square(marked.astype(np.float64) - host).sum())
     return float("inf") if noise == 0 else 10 * float(np.log10(np.square(host, dtype=np.float64).sum() / noise))
+
+
+def si_snr(host: np.ndarray, marked: np.ndarray) -> float:
+    """Scale-invariant SNR in dB, (n,): what of the marked audio is the host at some level, over the rest."""
+    wanted, given = (x.astype(np.float64) - x.mean(dtype=np.float64) for x in (host, marked))
+    target = wanted * (given @ wanted / max(float(wanted @ wanted), 1e-20))
+    return snr(target, given)
 
 
 def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
@@ -41,12 +52,18 @@ def stoi(host: np.ndarray, marked: np.ndarray) -> float:
     return float(measure(host, marked, RATE))
 
 
-def visqol(host: np.ndarray, marked: np.ndarray) -> float:
-    """ViSQOL in its speech mode (MOS-LQO, 1 to 5) of 16 kHz mono audio, (n,)."""
+@cache
+def _visqol() -> Any:
+    """The measure itself, which takes seconds to load."""
     try:
         from visqol import VisqolApi
     except ImportError:
         raise MissingExtraError('ViSQOL needs the extra: pip install "ideaw[bench]"') from None
     measure = VisqolApi()
     measure.create("speech", use_lattice_model=False)
-    return float(measure.measure_from_arrays(host.astype(np.float64), marked.astype(np.float64), RATE).moslqo)
+    return measure
+
+
+def visqol(host: np.ndarray, marked: np.ndarray) -> float:
+    """ViSQOL in its speech mode (MOS-LQO, 1 to 5) of 16 kHz mono audio, (n,)."""
+    return float(_visqol().measure_from_arrays(host.astype(np.float64), marked.astype(np.float64), RATE).moslqo)

@@ -5,9 +5,11 @@ Drawn without pyplot, so that nothing depends on a display; needs matplotlib, fr
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -26,6 +28,9 @@ RESIDUAL_GAIN = 10
 COLUMNS = 2_000
 """Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
 
+LABEL = 30
+"""Letters of a label in one line."""
+
 WINDOW = 1_024
 RANGE = 90.0
 """Samples of a spectrogram's window, and the dB it shows below its peak."""
@@ -35,6 +40,9 @@ DETAIL = 100
 
 Clips = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
 """Title → host and marked."""
+
+_INK = "#010203"
+"""Where an SVG picture has this colour, it gets that of the text around it."""
 
 _HOST, _RESIDUAL, _MARKED, _UNREAD = "#8a96a8", "#d1495b", "#2a9d8f", "#e9a23b"
 
@@ -49,6 +57,42 @@ def levels(over: tuple[float, ...], accuracy: dict[str, list[float]], suffix: st
     axes.grid(alpha=0.3)
     axes.legend(ncols=3)
     return _drawn(figure, suffix)
+
+
+def shares(
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[tuple[float, float, float]]],
+    title: str,
+    axis: str,
+) -> bytes:
+    """An SVG picture of values in per cent with their intervals (value, low, high), a line for each label.
+
+    It is drawn without a background, in the colour of the text around it, for pages that are light or dark.
+    """
+    colours = (_MARKED, _RESIDUAL, _UNREAD, _HOST)
+    wrapped = [fill(label, LABEL) for label in labels]
+    lines = sum(1 + label.count("\n") for label in wrapped)
+    figure = Figure(figsize=(5.6, 1.2 + 0.11 * len(labels) + 0.15 * lines), layout="constrained")
+    figure.patch.set_alpha(0)
+    axes = figure.add_subplot()
+    axes.patch.set_alpha(0)
+    for number, (name, values) in enumerate(series.items()):
+        middle, low, high = np.array(values).T
+        places = np.arange(len(labels)) + (number - (len(series) - 1) / 2) * 0.22
+        beside = np.maximum([middle - low, high - middle], 0)
+        colour = colours[number % len(colours)]
+        axes.errorbar(middle, places, xerr=beside, fmt="o", ms=4, lw=1, color=colour, label=name)
+    axes.set(xlim=(-3, 103), ylim=(len(labels) - 0.5, -0.5))
+    axes.set_yticks(range(len(labels)), wrapped, fontsize=8, parse_math=False)
+    axes.set_title(title, color=_INK, fontsize=10)
+    axes.set_xlabel(axis, color=_INK, fontsize=9)
+    axes.tick_params(colors=_INK, labelsize=8)
+    axes.grid(alpha=0.25, axis="x", color=_HOST)
+    for spine in axes.spines.values():
+        spine.set_color(_HOST)
+    figure.legend(loc="outside lower center", ncols=len(series), frameon=False, labelcolor=_INK, fontsize=8)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        return _drawn(figure, ".svg", Date=None).replace(_INK.encode(), b"currentColor")
 
 
 def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") -> bytes:
@@ -174,9 +218,9 @@ def _picture(axes: Axes, spectrum: NDArray[np.float32], top: float, seconds: flo
     )
 
 
-def _drawn(figure: Figure, suffix: str) -> bytes:
+def _drawn(figure: Figure, suffix: str, **metadata: str | None) -> bytes:
     picture = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # letters that the font lacks, in names and messages
-        figure.savefig(picture, format=suffix.lower().lstrip("."))
+        figure.savefig(picture, format=suffix.lower().lstrip("."), metadata=metadata or None)
     return picture.getvalue()

@@ -1,4 +1,4 @@
-"""From a checkpoint to what is shipped: three ONNX graphs, the weights, and the card's first facts.
+"""From a checkpoint to a model folder: ONNX graphs, the weights, and the card's first facts.
 
 The STFT stays outside the graphs (ONNX has no inverse), so they take spectra with a free number of frames. Weights are
 stored in half precision and brought back to single precision when a session loads them.
@@ -23,19 +23,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio.grid import BINS, FRAMES, SEGMENT
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
-from ideaw.nets.model import Ideaw
+from ideaw.nets.kinds import AnyNet, make
+from ideaw.nets.wavelet import Wavelet
 from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import build
 
 
 class _Graph(nn.Module):
-    """One of the network's three functions as a module of its own, for the exporter."""
+    """One of the network's functions as a module of its own, for the exporter."""
 
-    def __init__(self, model: Ideaw, function: str) -> None:
+    def __init__(self, model: AnyNet, function: str) -> None:
         super().__init__()
         self.model, self.function = model, function
 
@@ -43,18 +44,23 @@ class _Graph(nn.Module):
         return getattr(self.model, self.function)(*streams)
 
 
-GRAPHS = {
+Ends = tuple[tuple[str, ...], tuple[str, ...]]
+
+GRAPHS: dict[str, Ends] = {
     "mark": (("host", "message", "code"), ("residual",)),
     "locate": (("received",), ("code", "host", "side")),
     "read": (("host", "side"), ("message",)),
 }
 """Graph → its inputs and outputs."""
 
+WHOLE: dict[str, Ends] = {"mark": (("host", "message"), ("residual",)), "listen": (("received",), ("message",))}
+"""The same of a network that takes whole segments of audio."""
+
 NETWORK, CARRIERS = "network.safetensors", "carriers.safetensors"
 """The weights with the network's configuration; and learned carriers as the engine reads them."""
 
 
-def load_weights(folder: Path) -> Ideaw:
+def load_weights(folder: Path) -> AnyNet:
     """The network of a model folder; its weights carry its configuration."""
     try:
         with safe_open(folder / NETWORK, "pt") as file:
@@ -62,12 +68,12 @@ def load_weights(folder: Path) -> Ideaw:
         tensors = load_file(folder / NETWORK)
     except (OSError, SafetensorError) as error:
         raise FileError(f"{folder} is not a model folder: {NETWORK} cannot be read") from error
-    model = Ideaw(build(NetConfig, json.loads(described["net"]), str(folder)))
+    model = make(build(NetConfig, json.loads(described["net"]), str(folder)))
     model.load_state_dict({key: value.float() for key, value in tensors.items()})
     return model.eval()
 
 
-def save_weights(model: Ideaw, folder: Path) -> None:
+def save_weights(model: AnyNet, folder: Path) -> None:
     """Half-precision weights with the configuration beside them."""
     tensors = {key: value.detach().half().contiguous() for key, value in model.state_dict().items()}
     save_file(tensors, folder / NETWORK, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
@@ -91,7 +97,7 @@ def export_run(
         if config.domain != "magnitude" or not 0 <= shaping <= 2:
             raise IdeawError("shaping is a power of 0 to 2, of a network that works on magnitudes")
         config = dataclasses.replace(config, shaping=shaping)
-    model = Ideaw(config)
+    model = make(config)
     model.load_state_dict(parts["average"])
     trained = {
         "recipe": recipe["name"],
@@ -105,8 +111,10 @@ def export_run(
     export_model(model, target, level, trained, eight_bit)
 
 
-def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:
+def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:
     """Write the model folder: weights, graphs, card. Its files appear once all of them are made."""
+    if eight_bit and isinstance(model, Wavelet):
+        raise IdeawError("a network on wavelets has no form of eight bits")
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as made:
         folder = Path(made)
@@ -116,9 +124,10 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
             _save_carriers(model, folder)
         feeds = {}
         if eight_bit:
+            assert not isinstance(model, Wavelet)
             quantise.equalise(model)
             feeds = quantise.feeds(model)
-        for name in GRAPHS:
+        for name in WHOLE if isinstance(model, Wavelet) else GRAPHS:
             graph = _graph(model, name)
             if eight_bit and name in quantise.EIGHT_BIT:
                 graph = quantise.eight_bit(graph, name, feeds[name])
@@ -131,13 +140,13 @@ def export_model(model: Ideaw, target: Path, snr: float, trained: dict[str, Any]
 
 
 @torch.no_grad()
-def _save_carriers(model: Ideaw, folder: Path) -> None:
+def _save_carriers(model: AnyNet, folder: Path) -> None:
     kinds = dict(zip(("message", "code"), model.carriers(), strict=True))
     pairs = {f"{kind}.{way}": getattr(found, way) for kind, found in kinds.items() for way in ("write", "read")}
     save_file({name: maps.half().contiguous() for name, maps in pairs.items()}, folder / CARRIERS)
 
 
-def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
+def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
     """What the model says about itself."""
     config = model.config
     name = f"{config.message_bits}+{config.code_bits}"
@@ -149,10 +158,11 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         "message_slots": config.message_slots,
         "code_slots": config.code_slots,
         "snr": snr,
-        "bins": config.parts * config.bins,
+        "bins": model.width,
         "context": config.context,
         "code_twice": False,
         "learned": config.carriers == "learned",
+        "whole": isinstance(model, Wavelet),
         "shaping": config.shaping,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
@@ -160,16 +170,22 @@ def _card(model: Ideaw, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _graph(model: Ideaw, name: str) -> onnx.ModelProto:
-    """One of the network's functions as ONNX, for any batch and number of frames."""
-    inputs, outputs = GRAPHS[name]
-    config, side = model.config, model.domain.side
-    spectrum, stream = (2, FRAMES + 1, BINS, 2), (2, FRAMES + 1, config.parts * config.bins)
-    folded = (2, config.channels, FRAMES + 1, config.bands)
-    shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:])}
-    shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
+def _graph(model: AnyNet, name: str) -> onnx.ModelProto:
+    """One of the network's functions as ONNX, for any batch and (but of whole segments) number of frames."""
     batch, frames = torch.export.Dim("batch"), torch.export.Dim("frames", min=2)
-    free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}
+    if isinstance(model, Wavelet):
+        inputs, outputs = WHOLE[name]
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("host", "received"), (2, SEGMENT))
+        shapes |= {"message": (2, FRAMES, model.width)}
+        free = {of: {0: batch} for of in inputs}
+    else:
+        inputs, outputs = GRAPHS[name]
+        config, side = model.config, model.domain.side
+        spectrum, stream = (2, FRAMES + 1, BINS, 2), (2, FRAMES + 1, model.width)
+        folded = (2, config.channels, FRAMES + 1, config.bands)
+        shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:])}
+        shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
+        free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}
     with _quietly():
         program = torch.onnx.export(
             _Graph(model, name).eval(),

@@ -26,7 +26,9 @@ from ideaw.attacks.batch import Draw
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
 from ideaw.nets.discriminator import Discriminator
-from ideaw.nets.model import BalanceBlock, Ideaw
+from ideaw.nets.kinds import AnyNet, make
+from ideaw.nets.model import BalanceBlock
+from ideaw.nets.wavelet import ConvStack
 from ideaw.train import checkpoint, losses
 from ideaw.train.data import load_pools
 from ideaw.train.export import load_weights
@@ -35,7 +37,7 @@ from ideaw.train.step import Moment, Trip, check, moment, take
 from ideaw.train.validate import validate
 
 MARGIN = 250
-"""Samples of unmarked audio kept on both sides of a segment, so that it can be read off its place."""
+"""Samples of unmarked audio kept on both sides of a segment, at least, so that it can be read off its place."""
 
 
 def train(
@@ -60,8 +62,8 @@ def train(
         raise IdeawError(f"a batch of {recipe.batch} cannot be shared by {world} processes: take a multiple of {world}")
     device = _device(world)
     torch.manual_seed(recipe.seed)
-    pool, held_out = load_pools(data, MARGIN, device)
-    model = Ideaw(recipe.net)
+    pool, held_out = load_pools(data, max(MARGIN, recipe.jitter), device)
+    model = make(recipe.net)
     if begin:
         _begin_with(model, begin)
     model.to(device)
@@ -172,7 +174,7 @@ def _descend(
 
 
 @torch.no_grad()
-def _follow(average: Ideaw, model: Ideaw, share: Tensor) -> None:
+def _follow(average: AnyNet, model: AnyNet, share: Tensor) -> None:
     """Move the average `share` of the way towards the weights; after a step that was skipped, 0."""
     ours: list[Tensor] = list(average.parameters())
     theirs: list[Tensor] = list(model.parameters())
@@ -196,7 +198,7 @@ def _all(yes: bool, world: int, device: torch.device) -> bool:
     return bool(said)
 
 
-def _begin_with(model: Ideaw, begin: Path) -> None:
+def _begin_with(model: AnyNet, begin: Path) -> None:
     """The weights of a model folder, or in a safetensors file of a checkpoint, into a network of the same sizes."""
     try:
         weights = load_weights(begin).state_dict() if begin.is_dir() else load_file(begin)
@@ -231,12 +233,12 @@ def _device(world: int) -> torch.device:
     return device
 
 
-def compile_blocks(model: Ideaw) -> None:
+def compile_blocks(model: AnyNet) -> None:
     """Compile block by block: those of a stage are alike, so each kind is compiled once."""
     for module in model.modules():
         if isinstance(module, InvertibleBlock):
             module.inverse = torch.compile(module.inverse, dynamic=False)  # type: ignore[method-assign]
-        if isinstance(module, InvertibleBlock | BalanceBlock):
+        if isinstance(module, InvertibleBlock | BalanceBlock | ConvStack):
             module.forward = torch.compile(module.forward, dynamic=False)  # type: ignore[assignment, method-assign]
 
 

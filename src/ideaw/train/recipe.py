@@ -1,4 +1,7 @@
-"""A recipe says how one model is trained. It is a YAML file whose keys are the fields below."""
+"""A recipe says how one model is trained. It is a YAML file whose keys are the fields below.
+
+A file may say `based_on: NAME` of the recipe beside it that it differs from, and then only what is different.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -10,6 +13,9 @@ import yaml
 
 from ideaw.errors import IdeawError
 from ideaw.nets.config import NetConfig
+
+BASE = "based_on"
+"""The key of a recipe's file that names another."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,34 @@ class Recipe:
 
 def read_recipe(path: Path, **overrides: Any) -> Recipe:
     """The recipe in a YAML file, with some fields given anew."""
+    given = {key: value for key, value in overrides.items() if value is not None}
+    recipe = build(Recipe, {"name": path.stem} | _content(path) | given, str(path))
+    assert isinstance(recipe, Recipe)
+    return recipe
+
+
+def _content(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """What a recipe's file says, with what it leaves to the one it is based on; `above` are those based on it."""
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise IdeawError(f"{path} is not a readable recipe: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise IdeawError(f"{path} is not a recipe: it must hold the fields of one, as YAML")
-    given = {key: value for key, value in overrides.items() if value is not None}
-    recipe = build(Recipe, {"name": path.stem} | content | given, str(path))
-    assert isinstance(recipe, Recipe)
-    return recipe
+    if BASE not in content:
+        return content
+    base = path.with_name(f"{content.pop(BASE)}.yaml")
+    if base in (path, *above):
+        raise IdeawError(f"{path} is based on itself")
+    below = _content(base, (path, *above))
+    return below | {key: _changed(below.get(key), value, key) for key, value in content.items()}
+
+
+def _changed(below: object, value: object, key: str) -> object:
+    """A field given anew: of the network and the losses only what is named changes, all else is replaced whole."""
+    if key in ("net", "losses") and isinstance(below, Mapping) and isinstance(value, Mapping):
+        return {**below, **value}
+    return value
 
 
 def build(kind: type, content: Mapping[str, Any], where: str) -> Any:

@@ -17,6 +17,7 @@ from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
 from ideaw.audio.grid import FRAMES, SEGMENT
 from ideaw.errors import IdeawError
 from ideaw.nets.discriminator import Discriminator
+from ideaw.nets.kinds import AnyNet
 from ideaw.nets.model import Ideaw
 from ideaw.payload.carriers import TILE
 from ideaw.payload.correction import MOST_SLOTS
@@ -134,7 +135,7 @@ def moment(recipe: Recipe, step: int) -> Moment:
 
 
 def take(
-    model: Ideaw,
+    model: AnyNet,
     critic: Discriminator | None,
     pool: Pool,
     recipe: Recipe,
@@ -142,7 +143,7 @@ def take(
     now: Moment,
     draw: Draw,
     back: Trip | None = None,
-    second: Ideaw | None = None,
+    second: AnyNet | None = None,
 ) -> Outcome:
     """Mark `number` segments, attack them, read them, and compare.
 
@@ -164,9 +165,11 @@ def take(
     read_message, read_code = model.extract(_cut(attacked, begin), carriers, batch.phase, now.attacked)
 
     loss = weights.message * losses.integrity(read_message, batch.message, weights.kind, weights.focus)
-    loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
+    if recipe.net.code_slots:
+        loss = loss + weights.code * losses.integrity(read_code, batch.code, weights.kind, weights.focus)
     if weights.first_stage:
         alone = model.embed(host, batch.message, None, snr, carriers, batch.phase)
+        assert isinstance(model, Ideaw)
         logits = model.extract_first_stage(alone, carriers, batch.phase)
         loss = loss + weights.first_stage * losses.integrity(logits, batch.message, weights.kind)
     if weights.perceptual:
@@ -179,10 +182,11 @@ def take(
     report = {
         "loss": loss.detach(),
         "message": _right(read_message, batch.message),
-        "code": _right(read_code, batch.code),
         "heard": heard.detach().mean(),
         "snr": 10 * torch.log10(host.square().sum(1) / (marked - host).detach().square().sum(1)).mean(),
     }
+    if recipe.net.code_slots:
+        report["code"] = _right(read_code, batch.code)
     return Outcome(loss, host, marked, report, trip)
 
 
@@ -196,7 +200,7 @@ def _fresh(pool: Pool, recipe: Recipe, number: int, draw: Draw) -> Batch:
 
 
 def _attack(
-    second: Ideaw, around: Tensor, batch: Batch, back: Trip | None, recipe: Recipe, now: Moment, draw: Draw
+    second: AnyNet, around: Tensor, batch: Batch, back: Trip | None, recipe: Recipe, now: Moment, draw: Draw
 ) -> tuple[Tensor, Trip | None]:
     """The marked audio, each attack on its own rows; and the rows that leave for the codecs.
 
@@ -280,23 +284,29 @@ def check(recipe: Recipe) -> None:
     if recipe.steps < 1 or recipe.batch < 1:
         raise IdeawError(f"{recipe.name}: steps and batch must be 1 or more")
     net = recipe.net
-    spread = {"message": (net.message_bits, net.message_slots), "code": (net.code_bits, net.code_slots)}
+    single_stage = net.code_bits == net.code_slots == net.code_blocks == 0
+    spread = {"message": (net.message_bits, net.message_slots)}
+    if not single_stage:
+        spread["code"] = (net.code_bits, net.code_slots)
     for kind, (bits, slots) in spread.items():
         if not 1 <= bits <= slots <= MOST_SLOTS:
             raise IdeawError(
                 f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be at least as many slots as bits, "
                 f"and {MOST_SLOTS} at most"
             )
-    if net.carriers == "learned" and net.domain == "magnitude":
-        raise IdeawError(f"{recipe.name}: learned carriers are signals, which only the domain spectrum can hold")
-    if net.carriers == "tiles" and net.bins % TILE[1]:
+    if not (net.message_blocks and (net.code_blocks or single_stage)):
+        raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
+    if net.domain == "wavelet":
+        if not single_stage or net.message_blocks < 2 or net.carriers != "learned" or recipe.losses.first_stage:
+            raise IdeawError(f"{recipe.name}: on wavelets there is one stage of 2 blocks or more, and learned carriers")
+    elif net.carriers == "tiles" and net.bins % TILE[1]:
         raise IdeawError(
             f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {TILE[1]}"
         )
 
 
 @torch.no_grad()
-def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tensor:
+def _second_mark(second: AnyNet, inner: Tensor, now: Moment, draw: Draw) -> Tensor:
     """What another message and code at another phase, as a second owner would put them there, add to the segments."""
     number, config = len(inner), second.config
     message, code = (_bits(number, slots, draw) for slots in (config.message_slots, config.code_slots))
@@ -304,7 +314,7 @@ def _second_mark(second: Ideaw, inner: Tensor, now: Moment, draw: Draw) -> Tenso
     return second.embed(inner, message, code, now.snr, second.carriers("second owner"), phase) - inner
 
 
-def _overmark(second: Ideaw, around: Tensor, now: Moment, draw: Draw) -> Tensor:
+def _overmark(second: AnyNet, around: Tensor, now: Moment, draw: Draw) -> Tensor:
     """A second mark on the segments, straight through."""
     margin = (around.shape[1] - SEGMENT) // 2
     inner = around[:, margin : margin + SEGMENT].detach()

@@ -5,14 +5,14 @@ import torch
 from ideaw.attacks import batch, catalogue
 from ideaw.attacks.batch import Draw
 from ideaw.audio.grid import SEGMENT
-from ideaw.nets.model import Ideaw
+from ideaw.nets.kinds import AnyNet
 from ideaw.train.data import Pool
 
 SEED = 7
 
 
 @torch.no_grad()
-def validate(model: Ideaw, pool: Pool, snr: float | None, segments: int = 256) -> dict[str, float]:
+def validate(model: AnyNet, pool: Pool, snr: float | None, segments: int = 256) -> dict[str, float]:
     """Attack → share of bits of message and code together that are read right, with the location known."""
     draw = Draw.at(SEED, 0, pool.samples.device)
     host = pool.draw(segments, draw)[:, pool.margin : pool.margin + SEGMENT]

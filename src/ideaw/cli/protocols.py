@@ -1,0 +1,73 @@
+"""`ideaw bench` with a preset: the public protocols, edits and security, each on the same command line."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideaw.cli import console, options
+from ideaw.cli.extras import extra
+
+PRESETS = {
+    "rawbench-loose": "RAW-Bench's attacks at mild strengths: noise, codecs, filters, dynamics, time.",
+    "rawbench-strict": "RAW-Bench's attacks at strengths that are heard.",
+    "audiomarkbench": "AudioMarkBench's attacks that need no access to the model, from mild to destructive.",
+    "edits": "Cuts, pieces, speed, pitch, channels, re-recording in simulated rooms.",
+    "security": "What can be done to marks without their key: reading, overwriting, averaging, copying, forging.",
+}
+"""Name → what `--help` says about it."""
+
+QUICK_CLIPS = 2
+"""Clips of a quick run."""
+
+Data = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A folder of audio files, one clip of each.", show_default="the packaged samples"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep metrics.json, report.csv and report.html in this folder; a run that was interrupted goes on there.",
+    ),
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Two clips and the ends of every range: less than half a minute on two cores.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of messages, keys and all that is drawn.")]
+
+
+def add(app: typer.Typer) -> None:
+    """The commands of all presets."""
+    for name, about in PRESETS.items():
+        app.command(name, help=about)(_command(name))
+
+
+def _command(name: str) -> Callable[..., None]:
+    def command(
+        data: Data = None,
+        model: options.Model = None,
+        snr: options.Snr = None,
+        out: Out = None,
+        limit: Limit = None,
+        quick: Quick = False,
+        seed: Seed = 0,
+    ) -> None:
+        with extra("bench", "this benchmark"):
+            from ideaw.bench import pages, preset, protocol, report
+
+        chosen = preset.load(name, quick)
+        if quick:
+            limit = min(limit or QUICK_CLIPS, QUICK_CLIPS)
+        with console.progress(f"measuring {chosen.title}") as progress:
+            table = protocol.run(chosen, data, model, snr, limit, progress, seed, out)
+        heads = pages.heads(chosen.security)
+        console.say_table(heads, pages.rows(table), numbers=heads[1:])
+        means = ", ".join(f"{measure} {each.value:.4g}" for measure, each in table.quality.items())
+        console.say(f"{pages.setting(table)}; quality of the mark: {means}")
+        if out is not None:
+            console.say(f"{out / report.PAGE}: the same with pictures and sound")
+
+    return command
