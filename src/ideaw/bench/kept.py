@@ -9,14 +9,13 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ideaw.bench import runs
 from ideaw.bench.folder import paths_under
 from ideaw.errors import FileError
-from ideaw.marker import load, model_folder, model_names
+from ideaw.marker import load
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -59,15 +58,10 @@ def audio_given(data: Path) -> dict[str, Any]:
 
 def model_given(model: str) -> dict[str, Any]:
     """What tells a model from another one: its card, without the results on it, and its weights."""
-    card = asdict(load(model).card)
+    marker = load(model)
+    card = asdict(marker.card)
     del card["facts"]
-    if model in model_names():
-        place: Path | Traversable = model_folder(card["network"])
-    else:
-        own = Path(model).resolve()
-        place = own if card["network"] == card["name"] else own.parent / card["network"]
-    graphs = sorted((file for file in place.iterdir() if file.name.endswith(".onnx")), key=lambda file: file.name)
-    return card | {"weights": _digest(b"".join(file.read_bytes() for file in graphs))}
+    return card | {"weights": marker.weights}
 
 
 def _digest(content: bytes) -> str:

@@ -41,6 +41,9 @@ EXPORTED = {
 }
 """Rows of models that are not packaged, and the recipes that their folders are named after."""
 
+SINGLE_STAGE = "ablation-single-stage"
+"""The folder of the single stage in the locating figure; without it, both stages of ours are read."""
+
 MESSAGE = (1, 0, 1)
 """What the clips of the figures say."""
 
@@ -108,12 +111,7 @@ def run(
         name: _measured(kept, name, model, data, audio, size.segments, _share(progress, number, parts))
         for number, (name, model) in enumerate(found.items())
     }
-    searches = kept.part(
-        "locating",
-        model_given(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats},
-        lambda: locating.run(None, size.repeats, _share(progress, parts - 1, parts), size.cases),
-        _locating_table,
-    )
+    searches = _searched(kept, size, ablations, _share(progress, parts - 1, parts))
     sheets = [
         _basics("table-1", "Table 1: SNR, ACC and capacity", measured, printed.MODELS),
         _attacked("table-2", "Table 2: ACC under attack", measured, printed.MODELS),
@@ -152,6 +150,19 @@ def _measured(
         return segments.run(data, model, limit=limit, progress=progress)
 
     return kept.part(f"segments {name}", given, measure, _segments_table)
+
+
+def _searched(kept: Kept, size: Size, ablations: Path | None, progress: Progress | None) -> locating.Table:
+    """The searches, measured now or before: with the single stage that was trained, if there is one."""
+    single = ablations / SINGLE_STAGE if ablations is not None and (ablations / SINGLE_STAGE).is_dir() else None
+    given = model_given(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats}
+    if single is not None:
+        given["single stage"] = model_given(str(single))
+
+    def measure() -> locating.Table:
+        return locating.run(None, size.repeats, progress, size.cases, single)
+
+    return kept.part("locating", given, measure, _locating_table)
 
 
 def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
@@ -198,8 +209,9 @@ def _locating(table: locating.Table) -> Sheet:
         rows.append([f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None])
     note = (
         f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
-        f"{table.step:g} s and stops at the mark; a single stage reads code and message each time. Saved is what the "
-        "first spares of the second. Ours is one pass over the whole file and finds every mark in it."
+        f"{table.step:g} s and stops at the mark; a single stage ({table.single or 'both stages of ours'}) reads code "
+        "and message each time. Saved is what the first spares of the second. Ours is one pass over the whole file and "
+        "finds every mark in it."
     )
     return Sheet("locating", "Time to locate", note, heads, rows)
 
