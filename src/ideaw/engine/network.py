@@ -56,7 +56,7 @@ class Card:
     """Whether the message's slots say the code's bits too: where messages are short, they have room for them."""
     learned: bool
     """Whether the carriers come with the model; else they are drawn from a key."""
-    whole: bool = False
+    whole: bool
     """Whether its graphs take whole segments of audio instead of spectra: so do rivals that we measure."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -199,9 +199,8 @@ def _pairs(spectrum: NDArray[np.complex64]) -> NDArray[np.float32]:
 def _card(folder: Path | Traversable) -> Card:
     try:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
-        whole = given.pop("whole", False)
-        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name not in ("whole", "facts")}
-        card = Card(**known, whole=whole, facts=given)
+        known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
+        card = Card(**known, facts=given)
         sizes = (card.message_bits, card.message_slots, card.bins, card.context)
         fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
         fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS

@@ -107,8 +107,10 @@ def feeds(model: Ideaw) -> dict[str, Feed]:
 
 
 def eight_bit(graph: onnx.ModelProto, name: str, feed: Feed) -> onnx.ModelProto:
-    """The graph with its convolutions in eight bits."""
+    """The graph with its convolutions, if it has any, in eight bits."""
     convolutions = [node for node in graph.graph.node if node.op_type == "Conv"]
+    if not convolutions:
+        return graph
     precise = [node.name for node in convolutions if name in PRECISE and ".leave." in node.input[1]]
     with tempfile.TemporaryDirectory() as folder, _quietly(), redirect_stdout(io.StringIO()):
         source, target = Path(folder) / "source.onnx", Path(folder) / "target.onnx"
