@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile as sf
 
 from ideaw.bench import preset, protocol, runs
 from ideaw.bench.outcome import AttackRow, Table, ThreatRow
@@ -132,6 +133,20 @@ def test_answers_are_counted_threat_by_threat(data: Path) -> None:
         assert row.kept.value == 1
         assert row.right.value + row.wrong.value + row.none.value == 1
     assert [row.none.value for row in rows if row.should == "none"] == [1, 1]
+
+
+def test_a_file_that_cannot_be_marked_is_left_out_and_named(data: Path, tmp_path: Path) -> None:
+    square = np.sign(np.random.default_rng(0).standard_normal(4 * 16_000))
+    sf.write(data / "talk" / "square.wav", square, 16_000, subtype="FLOAT")
+    only = preset.parse("only", HEAD + "  - label: clean\n")
+    table = protocol.run(only, data / "talk", out=tmp_path / "run", workers=1)
+    assert (table.clips, table.rows[0].clips) == (1, 1)
+    assert list(table.left_out) == ["square.wav"]
+    assert "too loud" in table.left_out["square.wav"]
+    assert "1 could not be marked" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    (data / "talk" / "reading.flac").unlink()
+    with pytest.raises(FileError, match="no audio file that can be marked: too loud"):
+        protocol.run(only, data / "talk", workers=1)
 
 
 def test_a_folder_of_quiet_files_is_refused(data: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ideaw.bench.chances import Detected, Share, arriving, detected, mean, share
 from ideaw.bench.preset import Preset, Row
 from ideaw.bench.runs import Record
+from ideaw.bench.subject import MEASURES
 
 ALARMS = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
 """Shares of unmarked audio that may be taken for marked."""
@@ -66,6 +67,8 @@ class Table:
     seconds: float
     rate: int
     channels: int
+    left_out: dict[str, str]
+    """Files of which no clip could be marked, and why."""
     quality: dict[str, Share]
     """Of marked clips against their hosts: means."""
     rows: list[AttackRow] | list[ThreatRow]
@@ -82,25 +85,26 @@ def as_csv(table: Table) -> str:
 
 
 def _flat(content: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Columns and their values; those of a share are its own name and that with "low" and "high"."""
     out: dict[str, Any] = {}
     for name, value in content.items():
         column = before if name in ("value", "share") else f"{before} {name}".strip()
-        out |= (
-            _flat(value, column)
-            if isinstance(value, dict)
-            else {column: round(value, DIGITS) if isinstance(value, float) else value}
-        )
+        if isinstance(value, dict):
+            out |= _flat(value, column)
+        else:
+            out[column] = round(value, DIGITS) if isinstance(value, float) else value
     return out
 
 
 def quality(records: list[Record]) -> dict[str, Share]:
-    """Means over clips; of PESQ over those in which it hears speech."""
+    """Means over the clips for which a measure has a value."""
     measured = [record["quality"] for record in records if record["row"] == QUALITY]
-    heard = {name: [each[name] for each in measured if each[name] == each[name]] for name in measured[0]}
-    return {name: mean(values) for name, values in heard.items() if values}
+    values = {name: [each[name] for each in measured if name in each] for name in MEASURES}
+    return {name: mean(each) for name, each in values.items() if each}
 
 
 def rows(preset: Preset, bits: int, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
+    """The rows of a preset; `bits` is how many message bits the model has."""
     by_row = [[record for record in records if record["row"] == place] for place in range(len(preset.rows))]
     pairs = list(zip(preset.rows, by_row, strict=True))
     if preset.security:

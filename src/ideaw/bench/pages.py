@@ -1,5 +1,6 @@
 """The report of a preset: what was measured, in tables and pictures, and a few clips to listen to."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ideaw.audio.grid import RATE
@@ -22,10 +23,10 @@ SHOULD = {"right": "the right message", "none": "none", "not wrong": "no wrong m
 """What the answers to a threat should be, in words."""
 
 
-def write(folder: Path, table: Table, preset: Preset, subject: Subject) -> None:
-    """Write the report of a run into its folder."""
+def write(folder: Path, table: Table, preset: Preset, subject: Subject, clips: Sequence[int]) -> None:
+    """Write the report of a run into its folder; some of the numbered clips can be listened to."""
     measured = _threats(table) if preset.security else _attacks(table)
-    listened = [_players(preset, subject, int(k)) for k in evenly(table.clips, LISTENED_CLIPS)]
+    listened = [_players(preset, subject, clips[k]) for k in evenly(len(clips), LISTENED_CLIPS)]
     note = Text(f"Mono, 16 kHz, the first {LISTENED_SECONDS} s. The residual is what the mark adds, ten times as loud.")
     sections = [_setting(table), *measured, Section("To listen to", [note, *listened])]
     report.write(folder, f"{table.title}: {table.model}", sections)
@@ -57,10 +58,11 @@ def rows(table: Table) -> list[tuple[str, ...]]:
 
 def setting(table: Table) -> str:
     """One line about what was measured."""
+    left_out = f" ({len(table.left_out)} could not be marked)" if table.left_out else ""
     channels = {1: "mono", 2: "stereo"}.get(table.channels, f"{table.channels} channels")
     return (
         f"model {table.model}, {table.clips} clips of {table.seconds:g} s, {table.rate / 1000:g} kHz {channels}, "
-        f"{table.snr:g} dB SNR"
+        f"{table.snr:g} dB SNR{left_out}"
     )
 
 

@@ -19,7 +19,7 @@ from ideaw.bench.outcome import QUALITY, Table
 from ideaw.bench.preset import Preset, Row
 from ideaw.bench.security import THREATS
 from ideaw.bench.subject import Settings, Subject, clip_of
-from ideaw.errors import FileError
+from ideaw.errors import AudioError, FileError
 
 METRICS, TABLE = "metrics.json", "report.csv"
 
@@ -51,7 +51,7 @@ def run(
     settings = Settings(paths, preset.rate, preset.seconds, preset.channels, model, snr, seed)
     subject = Subject(settings)
     marker = subject.marker
-    clips = [[str(path.relative_to(folder)), path.stat().st_size] for path in paths]
+    clips = [(str(path.relative_to(folder)), path.stat().st_size) for path in paths]
     kept = runs.Run(
         out,
         {
@@ -71,23 +71,30 @@ def run(
         _start, (preset, settings), _trial, tasks, workers or runs.cores(), progress, len(wanted) - len(tasks)
     ):
         kept.add(record)
+    records = sorted(kept.records, key=lambda record: (record["clip"], record["row"]))
+    left_out = {record["clip"]: record["left_out"] for record in records if "left_out" in record}
+    marked = [number for number in range(len(paths)) if number not in left_out]
+    if not marked:
+        raise FileError(f"{folder} holds no audio file that can be marked: {next(iter(left_out.values()))}")
+    measured = [record for record in records if record["clip"] not in left_out]
     table = Table(
         preset.name,
         preset.title,
         preset.about,
         marker.card.name,
         marker.card.snr if snr is None else snr,
-        len(paths),
+        len(marked),
         preset.seconds,
         preset.rate,
         preset.channels,
-        outcome.quality(kept.records),
-        outcome.rows(preset, marker.message_bits, kept.records),
+        {clips[number][0]: why for number, why in left_out.items()},
+        outcome.quality(measured),
+        outcome.rows(preset, marker.message_bits, measured),
     )
     if out is not None:
         runs.write(out / METRICS, json.dumps(dataclasses.asdict(table), indent=2) + "\n")
         runs.write(out / TABLE, outcome.as_csv(table))
-        pages.write(out, table, preset, subject)
+        pages.write(out, table, preset, subject, marked)
     return table
 
 
@@ -104,6 +111,7 @@ def _loud(preset: Preset, folder: Path, limit: int | None) -> tuple[Path, ...]:
 
 
 _running: tuple[Preset, Subject]
+"""What this process works on."""
 
 
 def _start(preset: Preset, settings: Settings) -> None:
@@ -113,9 +121,14 @@ def _start(preset: Preset, settings: Settings) -> None:
 
 
 def _trial(task: Task) -> runs.Record:
+    """One clip in one row; only that it is left out, where it cannot be marked."""
     preset, subject = _running
     number, place = task
     record: runs.Record = {"clip": number, "row": place}
+    try:
+        subject.clip(number)
+    except AudioError as problem:
+        return record | {"left_out": str(problem)}
     if place == QUALITY:
         return record | {"quality": subject.quality(number)}
     row = preset.rows[place]

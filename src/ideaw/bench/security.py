@@ -34,7 +34,7 @@ def _key(subject: Subject, number: int) -> Key:
 def _other_host(subject: Subject, number: int) -> Samples:
     """Audio that is not this clip's: the next clip, or this one backwards where there is no other."""
     count = len(subject.settings.paths)
-    return subject.clip((number + 1) % count).host if count > 1 else subject.clip(number).host[::-1].copy()
+    return subject.host((number + 1) % count) if count > 1 else subject.host(number)[::-1]
 
 
 def _within(audio: NDArray[np.floating]) -> Samples:

@@ -3,6 +3,7 @@
 Everything about a clip follows from the seed and its number, so any process makes the same of it.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -74,11 +75,14 @@ class Subject:
         self.clip = lru_cache(HELD)(self._clip)
 
     def _clip(self, number: int) -> Clip:
-        """The clip of the file with this number."""
-        host = clip_of(self.settings.paths[number], self.settings.seconds, self.rate, self.settings.channels)
-        message = self.message(number)
+        """The clip of the file with this number; `AudioError` if it cannot be marked."""
+        host, message = self.host(number), self.message(number)
         sent = Plan.of(Message.of(message), self.marker.message_bits).round[0]
         return Clip(host, self.mark(host, message), message, sent)
+
+    def host(self, number: int) -> Samples:
+        """The clip of a file before it is marked."""
+        return clip_of(self.settings.paths[number], self.settings.seconds, self.rate, self.settings.channels)
 
     def message(self, number: int, other: int = 0) -> Bits:
         """Random bits that fill a second: those of a clip, or with `other` some that are not its own."""
@@ -98,10 +102,11 @@ class Subject:
             return Detection(False, None, 1.0, [], ())
 
     def quality(self, number: int) -> dict[str, float]:
-        """How far the marked clip is from its host, by every measure."""
+        """How far the marked clip is from its host, by every measure that has a value: PESQ needs speech."""
         clip = self.clip(number)
         host, marked = (mixed(audio, self.rate) for audio in (clip.host, clip.marked))
-        return {name: measure(host, marked) for name, measure in MEASURES.items()}
+        values = {name: measure(host, marked) for name, measure in MEASURES.items()}
+        return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def clip_of(path: Path, seconds: float, rate: int, channels: int) -> Samples:

@@ -34,7 +34,7 @@ Out = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Two clips and the ends of every range: less than half a minute on two cores.")
+    bool, typer.Option("--quick", help="Two clips and the ends of every list: about half a minute on two idle cores.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of messages, keys and all that is drawn.")]
 
