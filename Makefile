@@ -3,8 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PEER_INSTALL = .peers/$*/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint clean
+# Peers for the benchmarks, each in an environment of its own: the package itself, what it needs beside torch.
+PEERS := perth audioseal wavmark silentcipher
+perth_PACKAGE := resemble-perth==1.0.1 torchaudio==2.11.0
+perth_NEEDS := librosa pyrubberband pyyaml "setuptools<81"
+audioseal_PACKAGE := audioseal==0.2.0
+audioseal_NEEDS := einops omegaconf
+wavmark_PACKAGE := wavmark==0.0.3
+wavmark_NEEDS := huggingface-hub librosa resampy tqdm "setuptools<81"
+silentcipher_PACKAGE := silentcipher==1.0.5
+silentcipher_NEEDS := huggingface-hub librosa pydub pyyaml scipy
+
+.PHONY: run test lint peers clean
 
 run: $(VENV)/.runtime
 	$(BIN)/ideaw demo
@@ -29,6 +41,18 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) torch==2.13.0
 	$(INSTALL) --editable ".[dev]"
 	touch $@ $(VENV)/.runtime
+
+peers: $(PEERS:%=.peers/%/.installed)
+
+# torch first and alone. The packages come without what they ask for, since some ask for another torch. Of torchaudio
+# only the Python files are used: its libraries belong to the torch that it was built for.
+.peers/%/.installed: Makefile constraints.txt
+	$(PYTHON) -m venv .peers/$*
+	$(PEER_INSTALL) torch==2.13.0
+	$(PEER_INSTALL) numpy soundfile soxr $($*_NEEDS)
+	$(PEER_INSTALL) --no-deps $($*_PACKAGE)
+	find .peers/$* -path "*/torchaudio/lib/*.so" -delete
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist runs

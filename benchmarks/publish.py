@@ -8,7 +8,7 @@
     ideaw bench files --data DIR --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
-    python benchmarks/speed.py --peers PYTHON --json docs/results/speed.json
+    make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/publish.py
 
 What has not been measured yet, and what the README has no markers for, is passed over. A test fails when README or
@@ -19,6 +19,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ideaw.bench import printed
+
 ROOT = Path(__file__).parent.parent
 MODELS = ("46+10", "22+10", "10+10")
 SHOWN = "46+10"
@@ -28,11 +30,10 @@ PEERS = {
     "AudioSeal": "AudioSeal has random weights here; its speed is the same.",
     "WavMark": "So has WavMark, of which ten windows and two chunks are timed, and the file is calculated from these.",
     "Perth": "Perth tells that a mark is there, and carries no message.",
+    "SilentCipher": "SilentCipher, with random weights too, works at 44.1 kHz.",
+    "audiowmark": "audiowmark has no network.",
 }
 """What must be known about a peer's times."""
-
-PAPER_SNR = {"46+10": 35.41, "22+10": 37.72, "10+10": 40.43}
-"""What the paper says of its models, in dB, on average."""
 
 
 def results(kind: str) -> dict[str, dict[str, Any]]:
@@ -87,8 +88,8 @@ def _segments() -> list[str] | None:
         for what, values in ours:
             cells = " | ".join(f"{value:.2f}" for value in values)
             lines.append(f"| **{name}**, {what} | ≥ {table['snr']:g} dB | {cells} |")
-        printed = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
-        lines.append(f"| the paper's {name} | {PAPER_SNR[name]} dB | {printed} |")
+        cells = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
+        lines.append(f"| the paper's {name} | {printed.MODELS[name].snr} dB | {cells} |")
     lowest = min(table["lowest_snr"] - table["snr"] for table in tables.values())
     counts = ", ".join(str(table["segments"]) for table in tables.values())
     return [
@@ -207,8 +208,8 @@ def _speed() -> list[str] | None:
                 theirs = took.get((peer, "embed" if task == "embed" else "detect, marked", seconds))
                 cells.append(_times(theirs["times_ours"][task]) if theirs else "–")
             lines.append(f"| {task}, {seconds:g} s | {' | '.join(cells)} |")
-    imports = " | ".join(f"{measured['imports'][system]:.1f} s" for system in systems)
-    lines.append(f"| import | {imports} |")
+    imports = [measured["imports"].get(system) for system in systems]
+    lines.append(f"| import | {' | '.join('–' if each is None else f'{each:.1f} s' for each in imports)} |")
     for task in ("embed", "detect"):
         peaks = [measured["peak"][system].get(task) for system in systems]
         cells = [f"{peak / 1e6:,.0f} MB" if peak else "–" for peak in peaks]
@@ -219,7 +220,7 @@ def _speed() -> list[str] | None:
     return [
         *lines,
         "",
-        f"`python benchmarks/speed.py --peers PYTHON`: all in one run, taking turns; × is of ours. {commands}.",
+        f"`make peers`, `python benchmarks/speed.py`: all in one run, taking turns; × is of ours. {commands}.",
         *(PEERS[peer] for peer in systems[1:]),
     ]
 

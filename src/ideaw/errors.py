@@ -24,3 +24,7 @@ class ModelError(IdeawError):
 
 class MissingExtraError(IdeawError):
     """A feature whose optional packages are not installed."""
+
+
+class PeerError(IdeawError):
+    """Another system that is not installed, does not answer in time, or cannot do what it is asked."""

@@ -1,11 +1,16 @@
-"""A folder of real audio to measure."""
+"""What the benchmarks are tried on: a folder of real audio, and a network of one stage."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile as sf
+import torch
 from numpy.typing import NDArray
+
+from ideaw.nets.config import NetConfig
+from ideaw.nets.model import Ideaw
+from ideaw.train.export import export_model
 
 
 @pytest.fixture
@@ -16,4 +21,14 @@ def data(tmp_path: Path, speech: NDArray[np.float32], music: NDArray[np.float32]
     sf.write(folder / "talk" / "reading.flac", speech, 16_000)
     sf.write(folder / "music-strings.wav", music, 44_100)
     sf.write(folder / "music-quiet.wav", music * 1e-3, 44_100, subtype="FLOAT")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A single-stage network of 56 bits, untrained, with a strong mark."""
+    torch.manual_seed(1)
+    sizes = {"message_blocks": 1, "code_blocks": 0, "message_width": 8, "balance_blocks": 0}
+    folder = tmp_path_factory.mktemp("single")
+    export_model(Ideaw(NetConfig(56, 0, 120, 0, **sizes)), folder, 6.0, {})
     return folder

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import HOP, RATE
@@ -13,11 +12,8 @@ from ideaw.engine.network import Network
 from ideaw.engine.segments import NEARBY
 from ideaw.errors import ModelError
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
-from ideaw.nets.config import NetConfig
-from ideaw.nets.model import Ideaw
 from ideaw.payload.code import locating_code
 from ideaw.payload.keys import Key
-from ideaw.train.export import export_model
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +38,6 @@ def test_the_paper_s_search_ends_at_a_marked_second(
 def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speech: NDArray[np.float32]) -> None:
     marked = Marker(network, Key(b"another key of ours")).embed(speech[: 2 * RATE], RATE, "ab12")
     assert reference.search(network, marked, locating_code(network.card.code_bits)).message is None
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A single-stage network of 56 bits, untrained, with a strong mark."""
-    torch.manual_seed(1)
-    sizes = {"message_blocks": 1, "code_blocks": 0, "message_width": 8, "balance_blocks": 0}
-    folder = tmp_path_factory.mktemp("single")
-    export_model(Ideaw(NetConfig(56, 0, 120, 0, **sizes)), folder, 6.0, {})
-    return folder
 
 
 def test_a_single_stage_is_read_in_every_window(single: Path) -> None:

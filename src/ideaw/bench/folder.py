@@ -1,5 +1,6 @@
 """A folder of audio as the benchmarks take it."""
 
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,11 @@ from ideaw.errors import FileError
 
 QUIETEST = 10 ** (-40 / 20)
 """Audio with a lower RMS is left out: the quantiser's steps are of a fixed size."""
+
+
+def packaged() -> Path:
+    """The folder of the packaged samples: twelve seconds of speech and music under a free licence."""
+    return Path(str(resources.files("ideaw").joinpath("samples")))
 
 
 def paths_under(data: Path, limit: int | None = None) -> list[Path]:

@@ -17,6 +17,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import HOP, RATE, SEGMENT
 from ideaw.audio.rates import mix, to_network
 from ideaw.audio.samples import as_float
+from ideaw.bench import printed
 from ideaw.bench.folder import QUIETEST, evenly, kind, paths_under
 from ideaw.errors import FileError
 from ideaw.marker import load
@@ -24,13 +25,6 @@ from ideaw.quality.accuracy import accuracy
 from ideaw.quality.fidelity import snr as measured_snr
 
 CLEAN = "clean"
-
-PAPER_ROWS = {
-    "46+10": (99.44, 98.72, 98.12, 99.00, 98.61, 98.84, 98.87, 99.42, 98.66),
-    "22+10": (99.52, 99.33, 98.53, 99.15, 98.73, 99.23, 99.02, 99.48, 98.82),
-    "10+10": (99.64, 99.47, 98.62, 99.41, 98.86, 99.60, 99.11, 99.49, 98.95),
-}
-"""What the paper prints for each of its models, in per cent: clean, then its attacks in their order."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +75,14 @@ class Table:
     """What `ideaw bench segments` measured."""
 
     model: str
+    bits: int
+    """In a second, code and message together."""
     segments: int
     snr: float
     lowest_snr: float
     """The lowest SNR in dB that any segment was measured to have."""
+    mean_snr: float
+    """The mean of what they were measured to have."""
     rows: list[Row]
     others: list[Row]
 
@@ -105,7 +103,9 @@ def run(
     message, code = np.split(bits, [marker.message_bits], 1)
     marked = marker.embed_segment(audio, message, code, snr)
     trials = PAPER + (OTHERS if others else ())
-    printed = dict(zip((trial.label for trial in PAPER), PAPER_ROWS.get(marker.card.name, ()), strict=False))
+    theirs = printed.MODELS.get(marker.card.name)
+    values = (theirs.accuracy, *theirs.attacked) if theirs else ()
+    paper = dict(zip((trial.label for trial in PAPER), values, strict=False))
     rows = []
     for number, trial in enumerate(trials):
         if progress:
@@ -115,10 +115,11 @@ def run(
             kind: 100 * accuracy(logits[kinds == kind], bits[kinds == kind]) for kind in sorted(set(kinds.tolist()))
         }
         right = 100 * accuracy(logits, bits)
-        rows.append(Row(trial.attack, trial.label, right, by_kind, printed.get(trial.label)))
-    lowest = min(measured_snr(host, after) for host, after in zip(audio, marked, strict=True))
+        rows.append(Row(trial.attack, trial.label, right, by_kind, paper.get(trial.label)))
+    kept = [measured_snr(host, after) for host, after in zip(audio, marked, strict=True)]
     level = marker.card.snr if snr is None else snr
-    return Table(marker.card.name, len(audio), level, lowest, rows[: len(PAPER)], rows[len(PAPER) :])
+    own, other = rows[: len(PAPER)], rows[len(PAPER) :]
+    return Table(marker.card.name, bits.shape[1], len(audio), level, min(kept), float(np.mean(kept)), own, other)
 
 
 def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.str_]]:

@@ -9,11 +9,13 @@ import typer
 
 from ideaw.cli import console, options, outputs, protocols
 from ideaw.cli.extras import extra
+from ideaw.cli.paper import paper
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 app = typer.Typer(help="Measure a model, as the tables of the README do.", no_args_is_help=True)
+app.command()(paper)
 
 Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")]

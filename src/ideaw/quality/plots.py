@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from ideaw.audio.rates import mix
@@ -33,6 +34,12 @@ LABEL = 30
 WINDOW = 1_024
 RANGE = 90.0
 """Samples of a spectrogram's window, and the dB it shows below its peak."""
+
+DETAIL = 100
+"""Samples of a waveform that are shown closely, around its peak."""
+
+Clips = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
+"""Title → host and marked."""
 
 _INK = "#010203"
 """Where an SVG picture has this colour, it gets that of the text around it."""
@@ -102,17 +109,48 @@ def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") 
     top = max(float(spectrum.max()) for spectrum in spectra)
     for column, (title, spectrum) in enumerate(zip(("Original", "Copy"), spectra, strict=True)):
         axes = figure.add_subplot(grid[1, column])
-        picture = axes.imshow(
-            spectrum,
-            origin="lower",
-            aspect="auto",
-            extent=(0, len(first) / rate, 0, rate / 2000),
-            vmin=top - RANGE,
-            vmax=top,
-            cmap="magma",
-        )
-        axes.set(title=title, xlabel="time in s", ylabel="frequency in kHz")
+        picture = _picture(axes, spectrum, top, len(first) / rate, rate)
+        axes.set_title(title)
     figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
+    return _drawn(figure, suffix)
+
+
+def waveforms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
+    """The paper's picture of `(n,)` clips side by side: host over marked, host and tenfold residual, 100 samples."""
+    figure = Figure(figsize=(5 * len(clips), 8), dpi=120, layout="constrained")
+    grid = figure.subplots(3, len(clips), squeeze=False)
+    residual_label = f"residual × {RESIDUAL_GAIN}"
+    for column, (title, (host, marked)) in enumerate(clips.items()):
+        over, beside, detail = grid[:, column]
+        residual = RESIDUAL_GAIN * (marked - host)
+        _wave(over, marked, rate, _MARKED, "marked")
+        _wave(over, host, rate, _HOST, "host")
+        _wave(beside, host, rate, _HOST, "host")
+        _wave(beside, residual, rate, _RESIDUAL, residual_label)
+        for axes in (over, beside):
+            axes.set(xlabel="time in s", ylabel="amplitude", xlim=(0, len(host) / rate))
+        first = max(0, min(int(np.abs(host).argmax()) - DETAIL // 2, len(host) - DETAIL))
+        places = np.arange(first, min(first + DETAIL, len(host)))
+        for signal, colour, width in ((host, _HOST, 3.0), (marked, _MARKED, 1.0), (residual, _RESIDUAL, 1.0)):
+            detail.plot(places, signal[places], color=colour, lw=width)
+        detail.set(xlabel="sample", ylabel="amplitude")
+        over.set_title(title, parse_math=False)
+    for axes in grid[:2, -1]:
+        axes.legend(loc="upper right", ncols=2)
+    return _drawn(figure, suffix)
+
+
+def spectrograms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
+    """Spectrograms of `(n,)` clips side by side: host, marked, and what differs."""
+    figure = Figure(figsize=(5 * len(clips), 8), dpi=120, layout="constrained")
+    grid = figure.subplots(3, len(clips), squeeze=False)
+    for column, (title, (host, marked)) in enumerate(clips.items()):
+        spectra = [_spectrogram(signal) for signal in (host, marked, marked - host)]
+        top = float(spectra[0].max())
+        for axes, what, spectrum in zip(grid[:, column], ("host", "marked", "residual"), spectra, strict=True):
+            picture = _picture(axes, spectrum, top, len(host) / rate, rate)
+            axes.set_title(f"{title}\n{what}" if axes is grid[0, column] else what, parse_math=False)
+        figure.colorbar(picture, ax=grid[:, column].tolist(), label="level in dB")
     return _drawn(figure, suffix)
 
 
@@ -164,6 +202,20 @@ def _spectrogram(signal: NDArray) -> NDArray[np.float32]:
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::hop] * np.hanning(WINDOW)
     power = np.square(np.abs(np.fft.rfft(frames))).T / WINDOW
     return (10 * np.log10(power + 1e-12)).astype(np.float32)
+
+
+def _picture(axes: Axes, spectrum: NDArray[np.float32], top: float, seconds: float, rate: int) -> AxesImage:
+    """Draw (frequencies, times) in dB, down from the level `top`."""
+    axes.set(xlabel="time in s", ylabel="frequency in kHz")
+    return axes.imshow(
+        spectrum,
+        origin="lower",
+        aspect="auto",
+        extent=(0, seconds, 0, rate / 2000),
+        vmin=top - RANGE,
+        vmax=top,
+        cmap="magma",
+    )
 
 
 def _drawn(figure: Figure, suffix: str, **metadata: str | None) -> bytes:

@@ -1,0 +1,283 @@
+"""The paper's tables and figures by one command, what it prints beside what we measure.
+
+Tables 1 to 4 come from one-second segments (`segments.py`), the locating figure from `locating.py`. The waveforms and
+spectrograms are of the packaged speech, made quiet, and music, made loud. Everything that was measured is kept in the
+folder of results, so a run that was stopped goes on.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.attacks import catalogue
+from ideaw.audio import files, plain
+from ideaw.audio.blocks import Progress
+from ideaw.audio.grid import RATE
+from ideaw.audio.rates import mix, to_network
+from ideaw.audio.samples import as_float
+from ideaw.bench import locating, printed, report, segments
+from ideaw.bench.folder import packaged
+from ideaw.bench.kept import Kept, audio_given, model_given
+from ideaw.bench.printed import Printed
+from ideaw.bench.report import Picture, Players, Section, Text, Track
+from ideaw.errors import FileError
+from ideaw.marker import DEFAULT_MODEL, load
+from ideaw.quality import plots
+from ideaw.quality.fidelity import snr
+
+MODELS = ("10+10", "22+10", "46+10")
+
+EXPORTED = {
+    "DeAR": "baseline-dear",
+    "WavMark": "baseline-wavmark",
+    "M1": "ablation-reference",
+    "M2": "ablation-no-balance",
+    "full": "ablation-discriminator",
+}
+"""Rows of models that are not packaged, and the recipes that their folders are named after."""
+
+SINGLE_STAGE = "ablation-single-stage"
+"""The folder of the single stage in the locating figure; without it, both stages of ours are read."""
+
+MESSAGE = (1, 0, 1)
+"""What the clips of the figures say."""
+
+QUIET, LOUD = -40.0, 0.99
+"""The RMS that speech is brought to, in dBFS, and the peak that music is brought to."""
+
+AUDIO_NOTE = (
+    "The paper's rows are of its own audio, VCTK and FMA, which could not be had here; its SNR is an average, ours is "
+    "kept by every segment."
+)
+
+ABLATIONS_NOTE = (
+    "Ablations and rivals are trained by us for a short time, on equal terms: they are to be compared with each other. "
+    "Our recipe has no discriminator, so the reference is M1, and M2 lacks both."
+)
+
+Cell = str | float | None
+"""Of a table; None: it was not measured."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: segments of each model, places of the mark in files, and turns."""
+
+    segments: int
+    cases: tuple[tuple[int, int | None], ...]
+    repeats: int
+
+
+FULL = Size(400, tuple((60, begin) for begin in (0, 10, 20, 30, 40, 50, None)), 3)
+QUICK = Size(40, tuple((20, begin) for begin in (0, 5, 10, 15, None)), 1)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of the paper; `name` is that of its CSV file, which has every digit."""
+
+    name: str
+    title: str
+    note: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def shown(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return [["–" if c is None else f"{c:.2f}" if isinstance(c, float) else c for c in row] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `ideaw bench paper` found: its tables, and a line that says which of the paper's rows are not ours."""
+
+    sheets: list[Sheet]
+    lacking: str
+
+
+def run(
+    data: Path, out: Path, size: Size = FULL, ablations: Path | None = None, progress: Progress | None = None
+) -> Outcome:
+    """Measure what `out` does not hold yet, on the audio under `data`; `ablations` holds exported models."""
+    found, missing = _models(ablations)
+    audio, kept = audio_given(data), Kept(out)
+    parts = len(found) + 1
+    measured = {
+        name: _measured(kept, name, model, data, audio, size.segments, _share(progress, number, parts))
+        for number, (name, model) in enumerate(found.items())
+    }
+    searches = _searched(kept, size, ablations, _share(progress, parts - 1, parts))
+    sheets = [
+        _basics("table-1", "Table 1: SNR, ACC and capacity", measured, printed.MODELS),
+        _attacked("table-2", "Table 2: ACC under attack", measured, printed.MODELS),
+        _basics("table-3", "Table 3: SNR and ACC of the ablations", measured, printed.ABLATIONS),
+        _attacked("table-4", "Table 4: ACC of the ablations under attack", measured, printed.ABLATIONS),
+        _locating(searches),
+    ]
+    without = (
+        f"not measured, for want of a model folder in --ablations: {', '.join(missing)}" if missing else "all measured"
+    )
+    outcome = Outcome(sheets, f"The paper's rows: {without}.")
+    notes = [_scope(data, measured), AUDIO_NOTE, ABLATIONS_NOTE, outcome.lacking]
+    _write(out, outcome, notes, locating.draw(searches))
+    return outcome
+
+
+def _models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
+    """Row → model, of the rows that can be measured, and the others, each with the folder that would be needed."""
+    found = {name: name for name in MODELS}
+    if ablations is None:
+        return found, [f"{row} ({recipe})" for row, recipe in EXPORTED.items()]
+    if not ablations.is_dir():
+        raise FileError(f"{ablations} is not a folder of model folders")
+    there = {row: ablations / recipe for row, recipe in EXPORTED.items() if (ablations / recipe).is_dir()}
+    missing = [f"{row} ({recipe})" for row, recipe in EXPORTED.items() if row not in there]
+    return found | {row: str(folder) for row, folder in there.items()}, missing
+
+
+def _measured(
+    kept: Kept, name: str, model: str, data: Path, audio: dict[str, Any], limit: int, progress: Progress | None
+) -> segments.Table:
+    """The segments of one model, measured now or before."""
+    given = audio | model_given(model) | {"limit": limit}
+
+    def measure() -> segments.Table:
+        return segments.run(data, model, limit=limit, progress=progress)
+
+    return kept.part(f"segments {name}", given, measure, _segments_table)
+
+
+def _searched(kept: Kept, size: Size, ablations: Path | None, progress: Progress | None) -> locating.Table:
+    """The searches, measured now or before: with the single stage that was trained, if there is one."""
+    single = ablations / SINGLE_STAGE if ablations is not None and (ablations / SINGLE_STAGE).is_dir() else None
+    given = model_given(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats}
+    if single is not None:
+        given["single stage"] = model_given(str(single))
+
+    def measure() -> locating.Table:
+        return locating.run(None, size.repeats, progress, size.cases, single)
+
+    return kept.part("locating", given, measure, _locating_table)
+
+
+def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
+    counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
+    return f"One-second segments of {data}: {counts}. ACC is of code and message bits together, location known."
+
+
+def _basics(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
+    """SNR, ACC and capacity: every row that the paper has, with or without ours."""
+    rows: list[list[Cell]] = []
+    for model, row in theirs.items():
+        table = measured.get(model)
+        ours = (table.mean_snr, table.rows[0].accuracy, float(table.bits)) if table else (None, None, None)
+        pairs = zip(ours, (row.snr, row.accuracy, row.capacity), strict=True)
+        rows.append([model, *(cell for pair in pairs for cell in pair)])
+    heads = [f"{what}, {whose}" for what in ("SNR", "ACC", "capacity") for whose in ("ours", "the paper's")]
+    units = "SNR in dB (ours: the mean), share of bits right in %, capacity in bits a second."
+    return Sheet(name, title, units, ["model", *heads], rows)
+
+
+def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
+    """ACC without an attack and under each of them, a row of ours over a row of the paper's."""
+    rows: list[list[Cell]] = []
+    for model, row in theirs.items():
+        if model in measured:
+            rows.append([model, "ours", *(each.accuracy for each in measured[model].rows)])
+        rows.append([model, "the paper's", row.accuracy, *row.attacked])
+    attacks = [catalogue.ATTACKS[attack] for attack in catalogue.PAPER]
+    strengths = "; ".join(f"{attack.label}: {attack.summary}" for attack in attacks)
+    heads = ["model", "by", segments.CLEAN, *(attack.label for attack in attacks)]
+    return Sheet(name, title, f"Share of bits right in %. {strengths}.", heads, rows)
+
+
+def _locating(table: locating.Table) -> Sheet:
+    """Times of the three searches, and how much of the single stage's the paper's saves."""
+    methods = (locating.OURS, locating.PAPER, locating.SINGLE)
+    heads = ("file", "marked from", *(f"{name}, s" for name in methods), "saved, %", "the paper's, %", "not right")
+    rows: list[list[Cell]] = []
+    for row in table.rows:
+        saved = 100 * (1 - row.took[locating.PAPER] / row.took[locating.SINGLE]) if row.windows > 1 else None
+        wrong = ", ".join(name for name in methods if not row.right[name])
+        begin = "nowhere" if row.begin is None else f"{row.begin:g} s"
+        times = (row.took[name] for name in methods)
+        rows.append([f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None])
+    note = (
+        f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
+        f"{table.step:g} s and stops at the mark; a single stage ({table.single or 'both stages of ours'}) reads code "
+        "and message each time. Saved is what the first spares of the second. Ours is one pass over the whole file and "
+        "finds every mark in it."
+    )
+    return Sheet("locating", "Time to locate", note, heads, rows)
+
+
+def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) -> None:
+    """The page, and its tables and pictures as files beside it."""
+    clips = _clips()
+    pictures = {
+        "locating": Picture(searches, "Time over the place of the mark."),
+        "waveforms": Picture(
+            plots.waveforms(clips, RATE),
+            "Host over marked audio; host and tenfold residual; a hundred samples of them around the peak.",
+        ),
+        "spectrograms": Picture(plots.spectrograms(clips, RATE), "Host, marked audio, residual."),
+    }
+    for name, picture in pictures.items():
+        with plain.placed(folder / f"{name}.png") as temporary:
+            temporary.write_bytes(picture.content)
+    sections = [Section("What was measured", [Text(note) for note in notes])]
+    for sheet in outcome.sheets:
+        with plain.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
+        drawn = [pictures[sheet.name]] if sheet.name in pictures else []
+        sections.append(Section(sheet.title, [Text(sheet.note), report.Table(sheet.heads, sheet.shown()), *drawn]))
+    players = [_players(title, *clip) for title, clip in clips.items()]
+    sections.append(Section("Waveforms", [pictures["waveforms"]]))
+    sections.append(Section("Spectrograms", [pictures["spectrograms"], *players]))
+    report.write(folder, "The paper's tables and figures", sections)
+
+
+def _players(title: str, host: NDArray[np.floating], marked: NDArray[np.floating]) -> Players:
+    heard = {
+        "host": host,
+        "marked": marked,
+        f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
+        "marked, then MP3 64": catalogue.run("mp3", marked, RATE),
+    }
+    return Players(title, [Track(label, samples, RATE) for label, samples in heard.items()])
+
+
+def _clips() -> plots.Clips:
+    """Quiet speech and loud music at 16 kHz, as they are and marked by the default model."""
+    marker, found = load(), {}
+    speech, music = (_mono(packaged() / name) for name in ("speech.flac", "music.ogg"))
+    quiet = speech * 10 ** (QUIET / 20) / np.sqrt(np.square(speech).mean())
+    for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD / np.abs(music).max())):
+        marked = marker.embed(host, RATE, MESSAGE)
+        level = 10 * np.log10(np.square(host).mean())
+        found[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
+    return found
+
+
+def _mono(path: Path) -> NDArray[np.float32]:
+    recording = files.read(path)
+    return to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
+
+
+def _share(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """The progress of one part as that of all."""
+    return None if progress is None else lambda share: progress((number + share) / parts)
+
+
+def _segments_table(found: dict[str, Any]) -> segments.Table:
+    rows = {kind: [segments.Row(**row) for row in found[kind]] for kind in ("rows", "others")}
+    return segments.Table(**found | rows)
+
+
+def _locating_table(found: dict[str, Any]) -> locating.Table:
+    return locating.Table(**found | {"rows": [locating.Row(**row) for row in found["rows"]]})

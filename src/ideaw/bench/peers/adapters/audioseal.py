@@ -1,0 +1,53 @@
+"""AudioSeal (Meta): sixteen bits and whether a mark is there. Weights: a folder with generator_base.pth and
+detector_base.pth, as its hub has them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from audioseal.builder import AudioSealDetectorConfig, AudioSealWMConfig, create_detector, create_generator
+from audioseal.loader import AudioSeal, load_local_model_config
+from omegaconf import OmegaConf
+
+from . import Adapter, Found, Samples, mono, with_mark
+
+RATE = 16_000
+
+
+class Seal(Adapter):
+    """Generator and detector, of sixteen bits."""
+
+    bits = 16
+
+    def __init__(self, threads: int, weights: str | None = None) -> None:
+        torch.set_num_threads(threads)
+        self.weights = weights is not None
+        if weights is not None:
+            generator, detector = (str(Path(weights) / f"{part}_base.pth") for part in ("generator", "detector"))
+            self._generator = AudioSeal.load_generator(generator, nbits=self.bits).eval()
+            self._detector = AudioSeal.load_detector(detector, nbits=self.bits).eval()
+        else:
+            self._generator = create_generator(_config("audioseal_wm_16bits", AudioSealWMConfig)).eval()
+            self._detector = create_detector(_config("audioseal_detector_16bits", AudioSealDetectorConfig)).eval()
+
+    @torch.no_grad()
+    def embed(self, samples: Samples, rate: int, message: str) -> Samples:
+        bits = torch.tensor([[int(bit) for bit in message]])
+
+        def mark(host: Samples) -> Samples:
+            audio = torch.from_numpy(host)[None, None]
+            return (audio + self._generator.get_watermark(audio, message=bits))[0, 0].numpy()
+
+        return with_mark(samples, rate, RATE, mark)
+
+    @torch.no_grad()
+    def detect(self, samples: Samples, rate: int) -> Found:
+        score, bits = self._detector.detect_watermark(torch.from_numpy(mono(samples, rate, RATE))[None, None])
+        return "".join(str(int(bit)) for bit in bits[0]), float(score)
+
+
+def _config(card: str, kind: type) -> Any:
+    return AudioSeal.parse_config(OmegaConf.to_container(load_local_model_config(card)), kind)
+
+
+adapter = Seal

@@ -1,0 +1,32 @@
+"""Ours, for times beside the others'."""
+
+import ideaw
+from ideaw.payload.message import layout
+
+from . import Adapter, Found, Samples
+
+
+class Ideaw(Adapter):
+    """The default model, with as many bits as fit into every second."""
+
+    def __init__(self, threads: int) -> None:
+        self._marker = ideaw.load(threads=threads)
+        self.bits = layout(self._marker.message_bits).payload
+
+    def embed(self, samples: Samples, rate: int, message: str) -> Samples:
+        return self._marker.embed(samples, rate, tuple(map(int, message)))
+
+    def detect(self, samples: Samples, rate: int) -> Found:
+        return _found(self._marker.detect(samples, rate))
+
+    def detect_at_its_speed(self, samples: Samples, rate: int) -> Found:
+        """Without a look at other speeds."""
+        return _found(self._marker.detect(samples, rate, speeds="none"))
+
+
+def _found(answer: ideaw.Detection) -> Found:
+    bits = "".join(map(str, answer.message)) if isinstance(answer.message, tuple) else None
+    return bits, 1 - answer.p_value
+
+
+adapter = Ideaw

@@ -1,0 +1,70 @@
+"""SilentCipher (Sony), its model for 44.1 kHz: forty bits. Weights: a folder with its .ckpt files and hparams.yaml."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import torch
+from silentcipher import server
+
+from . import Adapter, Found, Samples, mono, with_mark
+
+RATE = 44_100
+
+CONFIG = {
+    "model_type": "44.1k",
+    "SR": RATE,
+    "N_FFT": 4096,
+    "HOP_LENGTH": 2048,
+    "message_band_size": 1024,
+    "message_dim": 5,
+    "message_len": 21,
+    "message_sdr": 47,
+    "n_messages": 1,
+    "enc_n_layers": 3,
+    "dec_c_n_layers": 4,
+    "ensure_negative_message": True,
+    "ensure_constrained_message": False,
+    "frame_level_normalization": False,
+    "utterance_level_normalization": True,
+    "no_normalization": False,
+    "load_ckpt": "",
+}
+"""What the published model's hparams.yaml says, for one with random weights."""
+
+
+class Unread(server.Model):
+    """A model whose weights stay random."""
+
+    def load_models(self, ckpt_dir: str) -> None:
+        pass
+
+
+class SilentCipher(Adapter):
+    """Its own functions on mono audio."""
+
+    bits = 40
+
+    def __init__(self, threads: int, weights: str | None = None) -> None:
+        torch.set_num_threads(threads)
+        self.weights = weights is not None
+        if weights is None:
+            self._model = Unread(Namespace(**CONFIG))
+        else:
+            self._model = server.get_model("44.1k", weights, str(Path(weights) / "hparams.yaml"))
+        for part in (self._model.enc_c, self._model.dec_c, *self._model.dec_m):
+            part.eval()
+
+    def embed(self, samples: Samples, rate: int, message: str) -> Samples:
+        letters = [int(message[k : k + 8], 2) for k in range(0, len(message), 8)]
+        return with_mark(
+            samples, rate, RATE, lambda host: self._model.encode_wav(host, RATE, letters, calc_sdr=False)[0]
+        )
+
+    def detect(self, samples: Samples, rate: int) -> Found:
+        heard = self._model.decode_wav(mono(samples, rate, RATE), RATE, phase_shift_decoding=False)
+        if not heard["status"]:
+            return None, 0.0
+        return "".join(f"{letter:08b}" for letter in heard["messages"][0]), float(heard["confidences"][0])
+
+
+adapter = SilentCipher

@@ -1,0 +1,86 @@
+"""The process of one system, which `peer.py` begins with that system's Python; it knows nothing of ideaw's packages.
+
+python worker.py SYSTEM THREADS [WEIGHTS]       answers the lines of stdin
+python worker.py SYSTEM size DISTRIBUTION…      prints the bytes that these and all that they need take
+
+Asked is {"task": "embed", "file": …, "to": …, "message": "0110…"}, {"task": "detect", "file": …}, or any task with
+"timed": true, of which only the times are answered. Answered are times, peak memory, and what was found; or an error.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import resource
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+
+def answer(adapter: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """Do what is asked, with the times that it took apart from reading and writing files."""
+    import soundfile
+
+    samples, rate = soundfile.read(asked["file"], dtype="float32", always_2d=True)
+    task, timed = asked["task"], asked.get("timed", False)
+    if not timed and not adapter.weights:
+        return {"error": "its weights are not here; give their path"}
+    given = (asked["message"],) if "message" in asked else (adapter.any_message(),) if task == "embed" else ()
+    part, times = adapter.part(task, samples, rate) if timed else (samples, 1.0)
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = getattr(adapter, task)(part, rate, *given)
+    took = {"wall": times * (time.perf_counter() - wall), "cpu": times * (time.process_time() - cpu)}
+    took["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if timed:
+        return took
+    if task == "embed":
+        subtype = "FLOAT" if asked["to"].endswith(".wav") else None
+        soundfile.write(asked["to"], found, rate, subtype)
+        return took
+    bits, score = found
+    return took | {"bits": bits, "score": score}
+
+
+def installed_bytes(package: str, distributions: list[str]) -> int:
+    """The size of a package's files and of all that some distributions require."""
+    found: set[Path] = set()
+    waiting, seen = list(distributions), set()
+    while waiting:
+        name = waiting.pop()
+        try:
+            known = distribution(name)
+        except PackageNotFoundError:
+            continue
+        if known.metadata["Name"] not in seen:
+            seen.add(known.metadata["Name"])
+            found.update(Path(str(known.locate_file(file))).resolve() for file in known.files or ())
+            waiting += [re.split(r"[^\w.-]", need)[0] for need in known.requires or () if "extra ==" not in need]
+    spec = importlib.util.find_spec(package)
+    for folder in spec.submodule_search_locations or () if spec else ():
+        found.update(path.resolve() for path in Path(folder).rglob("*"))
+    return sum(path.stat().st_size for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def main() -> None:
+    """Answer one line with one line; what systems print themselves goes to stderr."""
+    system, what, *more = sys.argv[1:]
+    if what == "size":
+        print(installed_bytes(system, more))
+        return
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    adapter = importlib.import_module(f"adapters.{system}").adapter(int(what), *more)
+    print(json.dumps({"bits": adapter.bits}), file=answers, flush=True)
+    for line in sys.stdin:
+        try:
+            said = answer(adapter, json.loads(line))
+        except Exception as problem:  # whatever a system raises is its answer
+            said = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0]}
+        print(json.dumps(said), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
