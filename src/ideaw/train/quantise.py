@@ -37,15 +37,15 @@ from ideaw.nets.spectrum import level, stft
 Feed = dict[str, NDArray[np.float32]]
 
 PRECISE = {
-    "mark": (".leave.",),
-    "locate": ("blocks.1.to_host.nets.0.middle.", "blocks.1.to_host.nets.0.leave.", "blocks.0.to_mark.nets.0.leave."),
+    "mark": (".leave.", "code_stage."),
+    "locate": ("blocks.1.to_host.nets.0.leave.",),
     "read": (),
 }
 """Graph → parts of the names of layers that keep their precision.
 
-The last layers of `mark` give out the mark itself, a hundredth of the host. In `locate` three of fifteen layers lose
-most of the evidence that eight bits cost the code: two take from the host what the code's second block has added to
-it, one gives out the code.
+The last layers of `mark` give out the mark itself, a hundredth of the host, and the code is the fainter part of it: a
+third of the segments whose code is lost after the stretch is lost in its stage. One layer of `locate` takes from the
+host what the code's second block has added to it, and would lose a twelfth of its evidence.
 """
 
 OUTLIERS = 99.99
