@@ -43,9 +43,9 @@ PRECISE = {
 }
 """Graph → parts of the names of layers that keep their precision.
 
-The last layers of `mark` give out the mark itself, a hundredth of the host, and the code is the fainter part of it: a
-third of the segments whose code is lost after the stretch is lost in its stage. One layer of `locate` takes from the
-host what the code's second block has added to it, and would lose a twelfth of its evidence.
+The last layers of `mark` give out the mark itself, a hundredth of the host, and the code is the fainter part of it: of
+the segments whose code the stretch costs, a fifth are lost by eight bits in its stage. One layer of `locate` takes from
+the host what the code's second block has added to it, and would lose a twelfth of its evidence.
 """
 
 OUTLIERS = 99.99
