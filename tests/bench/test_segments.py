@@ -51,7 +51,7 @@ def test_other_attacks_come_after_those_of_the_paper(data: Path) -> None:
 
 
 def test_a_stronger_mark_is_read_better(data: Path) -> None:
-    weak, strong = (segments.run(data, snr=snr, limit=4).rows for snr in (55.0, 30.0))
+    weak, strong = (segments.run(data, snr=snr, limit=4).rows for snr in (60.0, 30.0))
     assert weak[0].accuracy < 90 < strong[0].accuracy
 
 

@@ -85,7 +85,7 @@ def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: N
     all_theirs = residual, their_code, *their_rest, their_message
     for ours, theirs in zip(all_ours, all_theirs, strict=True):
         assert ours.shape == theirs.shape
-        assert np.linalg.norm(ours - theirs.numpy()) < 0.3 * np.linalg.norm(theirs.numpy())
+        assert np.linalg.norm(ours - theirs.numpy()) < 0.45 * np.linalg.norm(theirs.numpy())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])

@@ -132,7 +132,7 @@ def test_logits_are_those_of_torch(model: Ideaw, network: Network, marked: NDArr
         slots = [each.numpy() for each in model.extract(torch.from_numpy(marked.astype(np.float32)), carriers)]
     theirs = (network.message.code.decode(slots[0]), network.code.code.decode(slots[1]))
     for ours, other in zip(extract_segments(network, marked), theirs, strict=True):
-        assert np.linalg.norm(ours - other) < 0.1 * np.linalg.norm(other)  # eight bits against thirty-two
+        assert np.linalg.norm(ours - other) < 0.15 * np.linalg.norm(other)  # eight bits against thirty-two
 
 
 # Batches and odd segments

@@ -81,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]
     return root
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
     """Small convolutions on more threads mostly wait for each other."""
     threads = torch.get_num_threads()
