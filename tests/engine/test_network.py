@@ -19,12 +19,10 @@ import ideaw
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import stft
-from ideaw.engine.network import CARRIERS, MOST_AT_ONCE, Network, Slots
+from ideaw.engine.network import CARRIERS, GRAPHS, MOST_AT_ONCE, Network, Slots
 from ideaw.errors import ModelError
 from ideaw.nets.model import Ideaw
 from ideaw.train.export import load_weights
-
-GRAPHS = ("mark", "locate", "read")
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,18 @@ not there. Every clip and row is one trial; trials are made on all cores and kep
 import dataclasses
 import hashlib
 import json
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from ideaw.audio.blocks import Progress
 from ideaw.bench import outcome, pages, runs
-from ideaw.bench.folder import QUIETEST, paths_under
+from ideaw.bench.folder import QUIETEST, packaged, paths_under
 from ideaw.bench.outcome import QUALITY, Table
 from ideaw.bench.preset import Preset, Row
 from ideaw.bench.security import THREATS
 from ideaw.bench.subject import Settings, Subject, clip_of
+from ideaw.engine.network import cores
 from ideaw.errors import AudioError, FileError
 
 METRICS, TABLE = "metrics.json", "report.csv"
@@ -46,7 +46,7 @@ def run(
     What is in the folder `out` already is not measured again. `workers` is the number of processes (None: all cores);
     as always where processes are spawned, a script that calls this needs `if __name__ == "__main__":`.
     """
-    folder = Path(str(resources.files("ideaw").joinpath("samples"))) if data is None else data
+    folder = packaged() if data is None else data
     paths = _loud(preset, folder, limit)
     settings = Settings(paths, preset.rate, preset.seconds, preset.channels, model, snr, seed)
     subject = Subject(settings)
@@ -68,7 +68,7 @@ def run(
     wanted = [(clip, row) for clip in range(len(paths)) for row in (QUALITY, *range(len(preset.rows)))]
     tasks = [task for task in wanted if task not in done]
     for record in runs.everywhere(
-        _start, (preset, settings), _trial, tasks, workers or runs.cores(), progress, len(wanted) - len(tasks)
+        _start, (preset, settings), _trial, tasks, workers or cores(), progress, len(wanted) - len(tasks)
     ):
         kept.add(record)
     records = sorted(kept.records, key=lambda record: (record["clip"], record["row"]))

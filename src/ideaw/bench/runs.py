@@ -6,7 +6,6 @@ The folder belongs to one configuration. Trials are lines that are appended; one
 import contextlib
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -46,11 +45,6 @@ def write(path: Path, content: str) -> None:
     """A file that appears whole or not at all."""
     with plain.placed(path) as temporary:
         temporary.write_text(content, "utf-8")
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def everywhere(

@@ -74,7 +74,7 @@ class Card:
     @property
     def graphs(self) -> tuple[str, ...]:
         """The names of its graphs."""
-        return ("listen", "mark") if self.whole else ("locate", "mark", "read")
+        return ("mark", "listen") if self.whole else GRAPHS
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Network:
         if beside is None and isinstance(folder, Path):
             beside = folder.resolve().parent
         self._folder = _graphs(folder, beside, self.card)
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
         self.at_once = min(self._threads, MOST_AT_ONCE)
         """How many parts `each` works on at the same time."""
         self._sessions: dict[str, InferenceSession] = {}
@@ -213,8 +213,8 @@ class Network:
         return session
 
 
-def _cores() -> int:
-    """Those that this process may use, where the system tells."""
+def cores() -> int:
+    """Cores that this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
