@@ -24,6 +24,15 @@ def test_detection_is_measured_where_there_is_enough_unmarked_audio() -> None:
     assert (by_bound.by, by_bound.share.value) == ("p-value", 0.25)
 
 
+def test_without_p_values_the_unmarked_audio_of_all_rows_must_do() -> None:
+    marked, unmarked = [0.1, 0.4, 0.9], [0.3, 0.8]
+    everywhere = [*unmarked * 50]  # fifty rows
+    here, nowhere = (detected(marked, unmarked, alarms, everywhere) for alarms in (1e-2, 1e-3))
+    assert (here.by, here.share) == ("all rows", share([1, 0, 0]))  # one may lie below, but 50 are alike
+    assert (nowhere.by, nowhere.share) == ("too few", None)
+    assert detected(marked, unmarked, 0.5, everywhere).by == "measured"
+
+
 def test_information_is_that_of_a_symmetric_channel() -> None:
     assert [arriving(accuracy) for accuracy in (1.0, 0.5, 0.2)] == [1, 0, 0]
     assert arriving(0.89) == pytest.approx(0.5, abs=1e-3)

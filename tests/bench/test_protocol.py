@@ -50,12 +50,13 @@ def few(out: Path) -> Table:
 
 
 def test_marks_are_counted_attack_by_attack(few: Table) -> None:
-    assert (few.preset, few.model, few.snr, few.clips, few.seconds) == ("few", "46+10", 38, 2, 3)
+    assert (few.preset, few.system, few.snr, few.clips, few.seconds) == ("few", "ideaw 46+10", 38, 2, 3)
     rows = {row.label: row for row in few.rows if isinstance(row, AttackRow)}
     assert list(rows) == ["clean", "MP3 64 kbit/s", "nothing left", "too short"]
     for label, value in (("clean", 1), ("MP3 64 kbit/s", 1), ("nothing left", 0), ("too short", 0)):
         row = rows[label]
         assert (row.clips, row.exact.value, row.wrong.value, row.alarms.value) == (2, value, 0, 0)
+        assert (row.seen.value, row.failed) == (value, 0)
         assert row.bits.value == 0.5 + value / 2
         assert row.capacity.value == pytest.approx(value * 46 / 3)
         assert [each.share.value for each in row.found.values()] == [value] * 3
@@ -104,7 +105,14 @@ def test_the_report_is_one_page_that_needs_nothing_else(few: Table, out: Path) -
     assert all(source.startswith(("data:", "#")) for source in page.sources)
     assert not re.search(r"url\((?!#)|@import|<script|<link", text)
     assert (page.tags.count("h1"), page.tags.count("svg"), page.tags.count("audio")) == (1, 2, 2 * (3 + 3))
-    for said in ("Few & short: 46+10", "MP3 64 kbit/s", "share of marks in %", "residual × 10", "speech.flac", "PESQ"):
+    for said in (
+        "Few & short: ideaw 46+10",
+        "MP3 64 kbit/s",
+        "share of marks in %",
+        "residual × 10",
+        "speech.flac",
+        "PESQ",
+    ):
         assert said in page.text
     assert "width=device-width" in text
     assert "prefers-color-scheme: dark" in text

@@ -23,11 +23,12 @@ class Detected:
     """The share of marks that is found where false alarms are as rare as asked for.
 
     `by` says what the threshold comes from: unmarked audio under the same attack, where there is enough of it to see
-    an alarm, or the p-value, which is a bound.
+    an alarm, or the p-value, which is a bound; without p-values, unmarked audio under all attacks. Where that is too
+    little as well, there is no share.
     """
 
-    share: Share
-    by: Literal["measured", "p-value"]
+    share: Share | None
+    by: Literal["measured", "p-value", "all rows", "too few"]
 
 
 def wilson(hits: float, trials: int) -> tuple[float, float]:
@@ -56,11 +57,28 @@ def mean(values: Sequence[float]) -> Share:
     return Share(middle, middle - reach, middle + reach)
 
 
-def detected(marked: Sequence[float], unmarked: Sequence[float], alarms: float) -> Detected:
-    """How many marks are found by their p-values if at most the share `alarms` of unmarked audio may be."""
+def detected(
+    marked: Sequence[float], unmarked: Sequence[float], alarms: float, everywhere: Sequence[float] | None = None
+) -> Detected:
+    """How many marks are found by their p-values if at most the share `alarms` of unmarked audio may be.
+
+    With `everywhere`, those of unmarked audio under all attacks, values are no p-values but doubts of any scale.
+    """
+    threshold = _threshold(unmarked, alarms)
+    by: Literal["measured", "p-value", "all rows"] = "measured"
+    if threshold is None and everywhere is None:
+        threshold, by = alarms, "p-value"
+    elif threshold is None and everywhere is not None:
+        threshold, by = _threshold(everywhere, alarms), "all rows"
+    if threshold is None:
+        return Detected(None, "too few")
+    return Detected(share([float(p < threshold) for p in marked]), by)
+
+
+def _threshold(unmarked: Sequence[float], alarms: float) -> float | None:
+    """Below which at most the share `alarms` of some values lies; None if that is not one of them."""
     allowed = int(alarms * len(unmarked) + 1e-9)
-    threshold = sorted(unmarked)[allowed] if allowed else alarms
-    return Detected(share([float(p < threshold) for p in marked]), "measured" if allowed else "p-value")
+    return sorted(unmarked)[allowed] if allowed else None
 
 
 def arriving(accuracy: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from ideaw.bench.chances import Detected, Share, arriving, detected, mean, share
 from ideaw.bench.preset import Preset, Row
 from ideaw.bench.runs import Record
-from ideaw.bench.subject import MEASURES
+from ideaw.bench.subject import MEASURES, Subject
 
 ALARMS = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
 """Shares of unmarked audio that may be taken for marked."""
@@ -17,38 +17,50 @@ ALARMS = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
 QUALITY = -1
 """In place of a row: the trial that measures quality."""
 
+EMPTY = {"value": "", "low": "", "high": ""}
+"""A share that there is not, in the spreadsheet."""
+
 DIGITS = 6
 """Of numbers in the spreadsheet, after the point."""
 
 
 @dataclass(frozen=True)
 class AttackRow:
-    """One attack. Shares are of clips, with intervals of 95 %."""
+    """One attack. Shares are of clips, with intervals of 95 %; without messages there are none of these."""
 
     label: str
     clips: int
-    bits: Share
+    failed: int
+    """Searches that broke down or took too long, in marked and unmarked clips; nothing was found in them."""
+    bits: Share | None
     """Message bits that are right; half of them where no mark was located."""
-    exact: Share
+    exact: Share | None
     """Whole messages that are right."""
-    wrong: Share
+    wrong: Share | None
     """Other messages that were given."""
+    seen: Share
+    """Marks that are found by the system's own decision."""
     found: dict[str, Detected]
     """Marks that are found, by the share of false alarms that is allowed."""
-    capacity: Share
+    capacity: Share | None
     """Bits that arrive in a second of audio: a clip's message over a symmetric channel with its share of errors."""
     alarms: Share
-    """Unmarked clips under the same attack in which a message was found."""
+    """Unmarked clips under the same attack in which a mark was found."""
 
 
 @dataclass(frozen=True)
 class ThreatRow:
-    """One threat: the answers, and how many are as they should be; intervals of 95 %."""
+    """One threat: the answers, and how many are as they should be; intervals of 95 %.
+
+    Of a system without messages, right is that a mark was found, and nothing can be wrong.
+    """
 
     label: str
     clips: int
+    failed: int
+    """Trials that broke down or took too long: the answer was none, and is never as it should be."""
     right: Share
-    wrong: Share
+    wrong: Share | None
     none: Share
     should: str
     kept: Share
@@ -61,14 +73,17 @@ class Table:
     preset: str
     title: str
     about: str
-    model: str
-    snr: float
+    system: str
+    snr: float | None
+    """In dB, that every second keeps at least; None where none is promised."""
     clips: int
     seconds: float
     rate: int
     channels: int
     left_out: dict[str, str]
     """Files of which no clip could be marked, and why."""
+    skipped: dict[str, str]
+    """Rows that this system cannot have, and why."""
     quality: dict[str, Share]
     """Of marked clips against their hosts: means."""
     rows: list[AttackRow] | list[ThreatRow]
@@ -89,8 +104,8 @@ def _flat(content: dict[str, Any], before: str = "") -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in content.items():
         column = before if name in ("value", "share") else f"{before} {name}".strip()
-        if isinstance(value, dict):
-            out |= _flat(value, column)
+        if isinstance(value, dict) or value is None:
+            out |= _flat(EMPTY if value is None else value, column)
         else:
             out[column] = round(value, DIGITS) if isinstance(value, float) else value
     return out
@@ -103,33 +118,39 @@ def quality(records: list[Record]) -> dict[str, Share]:
     return {name: mean(each) for name, each in values.items() if each}
 
 
-def rows(preset: Preset, bits: int, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
-    """The rows of a preset; `bits` is how many message bits the model has."""
+def rows(preset: Preset, subject: Subject, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
+    """The rows of a preset for what was measured."""
     by_row = [[record for record in records if record["row"] == place] for place in range(len(preset.rows))]
     pairs = list(zip(preset.rows, by_row, strict=True))
     if preset.security:
-        return [_threat_row(row, trials) for row, trials in pairs]
-    return [_attack_row(row, trials, bits / preset.seconds) for row, trials in pairs]
+        return [_threat_row(row, trials, subject.bits > 0) for row, trials in pairs]
+    everywhere = None if subject.p_values else [trial["unmarked_doubt"] for trials in by_row for trial in trials]
+    return [_attack_row(row, trials, subject.carried / preset.seconds, everywhere) for row, trials in pairs]
 
 
-def _attack_row(row: Row, trials: list[Record], sent: float) -> AttackRow:
-    """`sent` is in bits for each second of audio."""
-    marked, unmarked = ([trial[name] for trial in trials] for name in ("p_value", "unmarked_p_value"))
+def _attack_row(row: Row, trials: list[Record], sent: float, everywhere: list[float] | None) -> AttackRow:
+    """`sent` is in bits for each second of audio; `everywhere` are doubts about the unmarked clips of all rows."""
+    marked, unmarked = ([trial[name] for trial in trials] for name in ("doubt", "unmarked_doubt"))
+    right, wrong, bits = ([trial[name] for trial in trials] for name in ("right", "wrong", "bits"))
     return AttackRow(
         row.label,
         len(trials),
-        share([trial["bits"] for trial in trials]),
-        share([trial["right"] for trial in trials]),
-        share([trial["wrong"] for trial in trials]),
-        {name: detected(marked, unmarked, alarms) for name, alarms in ALARMS.items()},
-        share([arriving(trial["bits"]) for trial in trials], sent),
+        sum(trial["failed"] for trial in trials),
+        share(bits) if sent else None,
+        share(right) if sent else None,
+        share(wrong) if sent else None,
+        share([float(one or other) for one, other in zip(right, wrong, strict=True)]),
+        {name: detected(marked, unmarked, alarms, everywhere) for name, alarms in ALARMS.items()},
+        share([arriving(each) for each in bits], sent) if sent else None,
         share([trial["alarm"] for trial in trials]),
     )
 
 
-def _threat_row(row: Row, trials: list[Record]) -> ThreatRow:
+def _threat_row(row: Row, trials: list[Record], messages: bool) -> ThreatRow:
     assert row.should is not None
     answers = [trial["answer"] for trial in trials]
     right, wrong, none = (share([answer == kind for answer in answers]) for kind in ("right", "wrong", "none"))
-    kept = [answer != "wrong" if row.should == "not wrong" else answer == row.should for answer in answers]
-    return ThreatRow(row.label, len(trials), right, wrong, none, row.should, share(kept))
+    fits = [answer != "wrong" if row.should == "not wrong" else answer == row.should for answer in answers]
+    failed = [trial["failed"] for trial in trials]
+    kept = share([fit and not broken for fit, broken in zip(fits, failed, strict=True)])
+    return ThreatRow(row.label, len(trials), sum(failed), right, wrong if messages else None, none, row.should, kept)

@@ -4,6 +4,7 @@ Marked audio tells how many marks survive, unmarked audio under the very same at
 not there. Every clip and row is one trial; trials are made on all cores and kept in a folder (`runs.py`).
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -15,11 +16,12 @@ from ideaw.audio.blocks import Progress
 from ideaw.bench import outcome, pages, runs
 from ideaw.bench.folder import QUIETEST, packaged, paths_under
 from ideaw.bench.outcome import QUALITY, Table
+from ideaw.bench.peers.subject import Theirs
 from ideaw.bench.preset import Preset, Row
-from ideaw.bench.security import THREATS
-from ideaw.bench.subject import Settings, Subject, clip_of
+from ideaw.bench.security import THREATS, lacking
+from ideaw.bench.subject import Bits, Ours, Settings, Subject, clip_of
 from ideaw.engine.network import cores
-from ideaw.errors import AudioError, FileError
+from ideaw.errors import AudioError, FileError, IdeawError
 
 METRICS, TABLE = "metrics.json", "report.csv"
 
@@ -40,27 +42,43 @@ def run(
     seed: int = 0,
     out: Path | None = None,
     workers: int | None = None,
+    peer: str | None = None,
+    weights: Path | None = None,
 ) -> Table:
     """Measure a model on one clip of every file under `data` (None: the packaged samples; at most `limit` of them).
 
-    What is in the folder `out` already is not measured again. `workers` is the number of processes (None: all cores);
-    as always where processes are spawned, a script that calls this needs `if __name__ == "__main__":`.
+    With `peer`, one of `SYSTEMS` is measured instead, with its `weights` where they do not come with it. What is in the
+    folder `out` already is not measured again. `workers` is the number of processes (None: all cores); as always where
+    processes are spawned, a script that calls this needs `if __name__ == "__main__":`.
     """
+    if peer is not None and (model is not None or snr is not None):
+        raise IdeawError("a model and an SNR are for our own marks; leave them out where a peer is measured")
+    if peer is None and weights is not None:
+        raise IdeawError("weights are for a peer; say which, or give a model")
     folder = packaged() if data is None else data
     paths = _loud(preset, folder, limit)
-    settings = Settings(paths, preset.rate, preset.seconds, preset.channels, model, snr, seed)
-    subject = Subject(settings)
-    marker = subject.marker
+    settings = Settings(paths, preset.rate, preset.seconds, preset.channels, seed, model, snr, peer, weights)
+    with contextlib.closing(Ours(settings) if peer is None else Theirs(settings)) as subject:
+        return _measured(preset, folder, subject, out, workers or cores(), progress)
+
+
+def _measured(
+    preset: Preset, folder: Path, subject: Subject, out: Path | None, workers: int, progress: Progress | None
+) -> Table:
+    """The table of a preset for a subject whose files lie in `folder`, kept in `out`."""
+    skipped = {row.label: why for row in preset.rows if row.threat and (why := lacking(row.threat, subject))}
+    preset = dataclasses.replace(preset, rows=tuple(row for row in preset.rows if row.label not in skipped))
+    if not preset.rows:
+        raise IdeawError(f"preset {preset.name} has no row for this system: {next(iter(skipped.values()))}")
+    paths = subject.settings.paths
     clips = [(str(path.relative_to(folder)), path.stat().st_size) for path in paths]
     kept = runs.Run(
         out,
-        {
-            "preset": preset.name,
+        {"preset": preset.name}
+        | subject.configuration()
+        | {
             "rows": hashlib.sha256(repr(preset).encode()).hexdigest(),
-            "model": marker.card.name,
-            "weights": marker.weights,
-            "snr": snr,
-            "seed": seed,
+            "seed": subject.settings.seed,
             "clips": clips,
         },
     )
@@ -68,7 +86,7 @@ def run(
     wanted = [(clip, row) for clip in range(len(paths)) for row in (QUALITY, *range(len(preset.rows)))]
     tasks = [task for task in wanted if task not in done]
     for record in runs.everywhere(
-        _start, (preset, settings), _trial, tasks, workers or cores(), progress, len(wanted) - len(tasks)
+        _start, (preset, subject), _trial, tasks, workers, progress, len(wanted) - len(tasks)
     ):
         kept.add(record)
     records = sorted(kept.records, key=lambda record: (record["clip"], record["row"]))
@@ -81,15 +99,16 @@ def run(
         preset.name,
         preset.title,
         preset.about,
-        marker.card.name,
-        marker.card.snr if snr is None else snr,
+        subject.title,
+        subject.snr,
         len(marked),
         preset.seconds,
         preset.rate,
         preset.channels,
         {clips[number][0]: why for number, why in left_out.items()},
+        skipped,
         outcome.quality(measured),
-        outcome.rows(preset, marker.message_bits, measured),
+        outcome.rows(preset, subject, measured),
     )
     if out is not None:
         runs.write(out / METRICS, json.dumps(dataclasses.asdict(table), indent=2) + "\n")
@@ -114,10 +133,10 @@ _running: tuple[Preset, Subject]
 """What this process works on."""
 
 
-def _start(preset: Preset, settings: Settings) -> None:
+def _start(preset: Preset, subject: Subject) -> None:
     """What a process needs before its first trial."""
     global _running
-    _running = preset, Subject(settings)
+    _running = preset, subject
 
 
 def _trial(task: Task) -> runs.Record:
@@ -140,21 +159,29 @@ def _survived(preset: Preset, subject: Subject, row: Row, number: int) -> runs.R
     clip = subject.clip(number)
     answer = subject.search(preset.attacked(row, clip.marked, subject.settings.seed, number))
     unmarked = subject.search(preset.attacked(row, clip.host, subject.settings.seed, number))
-    read = np.array(answer.bit_confidence) > 0
     return {
         "right": answer.found and answer.message == clip.message,
         "wrong": answer.found and answer.message != clip.message,
-        "p_value": answer.p_value,
-        "bits": float((read == clip.sent).mean()) if len(read) else GUESSED,
+        "doubt": answer.doubt,
+        "bits": _right(clip.sent, answer.read),
         "alarm": unmarked.found,
-        "unmarked_p_value": unmarked.p_value,
+        "unmarked_doubt": unmarked.doubt,
+        "failed": answer.failed + unmarked.failed,
     }
 
 
+def _right(sent: Bits, read: Bits) -> float:
+    """The share of bits that is right."""
+    return float(np.equal(sent, read).mean()) if sent and len(read) == len(sent) else GUESSED
+
+
 def _threatened(preset: Preset, subject: Subject, row: Row, number: int) -> runs.Record:
-    """What is found where somebody has tampered."""
+    """What is found where somebody has tampered; nothing where the system cannot be made to."""
     assert row.threat is not None
-    case = THREATS[row.threat](subject, number)
+    try:
+        case = THREATS[row.threat](subject, number)
+    except AudioError:
+        return {"answer": "none", "failed": True}
     answer = subject.search(case.audio, case.key)
     said = "none" if not answer.found else "right" if answer.message in case.right else "wrong"
-    return {"answer": said, "p_value": answer.p_value}
+    return {"answer": said, "failed": answer.failed}

@@ -1,7 +1,8 @@
 """What somebody can do to marks without their key, or with one of their own.
 
 Each threat makes the audio of one trial from a clip, and says with which key it is searched and which messages are
-right there. The answers are counted: a right message, a wrong one, or none.
+right there. The answers are counted: a right message, a wrong one, or none. Systems without keys, or without messages,
+are spared the threats that need them; of a system without messages, right is that a mark was found.
 """
 
 from collections.abc import Callable
@@ -63,6 +64,12 @@ def overwriting(subject: Subject, number: int) -> Case:
     return Case(_twice(subject, number), (subject.message(number, 1),), _key(subject, number))
 
 
+def marked_again(subject: Subject, number: int) -> Case:
+    """Somebody marks the marked audio once more with the same system and no other key; the owner searches."""
+    clip = subject.clip(number)
+    return Case(subject.mark(clip.marked, subject.message(number, 1)), (clip.message,))
+
+
 def averaged(subject: Subject, number: int) -> Case:
     """Two buyers mix their copies, whose messages differ; both are right."""
     clip, second = subject.clip(number), subject.message(number, 1)
@@ -112,6 +119,7 @@ THREATS: dict[str, Callable[[Subject, int], Case]] = {
         wrong_key,
         overwritten,
         overwriting,
+        marked_again,
         averaged,
         averaged_keys,
         copied,
@@ -120,3 +128,16 @@ THREATS: dict[str, Callable[[Subject, int], Case]] = {
         shaped_noise,
     )
 }
+
+NEED_KEYS = {threat.__name__ for threat in (wrong_key, overwritten, overwriting, averaged_keys, guessed_key)}
+NEED_MESSAGES = {averaged.__name__}
+"""Threats that only systems with keys, or with messages, can meet."""
+
+
+def lacking(threat: str, subject: Subject) -> str | None:
+    """Why a system cannot meet a threat; None if it can."""
+    if threat in NEED_KEYS and not subject.keyed:
+        return f"{subject.title} has no keys"
+    if threat in NEED_MESSAGES and not subject.bits:
+        return f"{subject.title} carries no message"
+    return None

@@ -1,9 +1,11 @@
-"""What is measured: one model that marks one clip of every file, each with a message of its own.
+"""What is measured: a system that marks one clip of every file, each with a message of its own.
 
-Everything about a clip follows from the seed and its number, so any process makes the same of it.
+Everything about a clip follows from the seed and its number, so any process makes the same of it. Our own models are
+here; other systems, which are asked in processes of their own, are in `peers/subject.py`.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +20,9 @@ from ideaw.audio.samples import as_float
 from ideaw.errors import AudioError
 from ideaw.marker import load
 from ideaw.payload.keys import Key
-from ideaw.payload.message import Message, layout
+from ideaw.payload.message import Content, Message, layout
 from ideaw.payload.plan import Plan
 from ideaw.quality import fidelity
-from ideaw.results import Detection
 
 SIDE_GAIN, SIDE_DELAY = 0.9, 13
 """What makes the second channel of a mono file: a little quieter, and some samples later."""
@@ -44,15 +45,17 @@ Bits = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """The model, and the clips it marks."""
+    """What is measured, and the clips that it marks: our own model at an SNR, or a peer with its weights."""
 
     paths: tuple[Path, ...]
     rate: int
     seconds: float
     channels: int
-    model: str | None
-    snr: float | None
     seed: int
+    model: str | None = None
+    snr: float | None = None
+    peer: str | None = None
+    weights: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,44 +65,86 @@ class Clip:
     host: Samples
     marked: Samples
     message: Bits
-    sent: NDArray[np.uint8]
-    """(message_bits,) of every second: the message and its check."""
+    sent: Bits
+    """The bits that are compared with those that are read."""
 
 
-class Subject:
-    """A model and its clips, on one thread."""
+@dataclass(frozen=True)
+class Answer:
+    """What a search says."""
+
+    found: bool
+    """The system's own decision."""
+    message: Content | None
+    """None where none was found, and () of a system that carries none."""
+    read: Bits
+    """As many bits as were sent, right or wrong; none where no mark was located."""
+    doubt: float
+    """0 to 1, the smaller the surer that there is a mark: a p-value if the subject says so."""
+    failed: bool = False
+    """Whether the search broke down or took too long."""
+
+
+NOTHING = Answer(False, None, (), 1.0)
+"""What is found in audio of which too little is left to be searched."""
+
+
+class Subject(ABC):
+    """A system and its clips. It goes to another process as its settings, of which it is made anew there."""
+
+    title: str
+    """The system with its model or version, as reports name it."""
+    bits: int
+    """Of a message; 0: it only tells that a mark is there."""
+    carried: int
+    """Bits that are compared in every clip."""
+    snr: float | None = None
+    """In dB, that its marks keep at least; None: it promises none."""
+    keyed: bool = False
+    """Whether marks have keys."""
+    p_values: bool = False
+    """Whether doubts are p-values, so that they are bounds by themselves."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rate = settings, settings.rate
-        self.marker = load(settings.model, threads=1)
         self.clip = lru_cache(HELD)(self._clip)
+
+    def __reduce__(self) -> tuple[type["Subject"], tuple[Settings]]:
+        return type(self), (self.settings,)
+
+    @abstractmethod
+    def configuration(self) -> dict[str, str | float | None]:
+        """What tells this system from every other one."""
+
+    @abstractmethod
+    def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
+        """`(n, channels)` with a message in it, and a key where there are keys; `AudioError` if that cannot be."""
+
+    @abstractmethod
+    def search(self, audio: Samples, key: Key | None = None) -> Answer:
+        """What is found in `(n, channels)`."""
+
+    def close(self) -> None:
+        """Give back what it holds; it can be asked again."""
+        self.clip.cache_clear()
+
+    def sent(self, message: Bits) -> Bits:
+        """The bits that stand for a message in the audio."""
+        return message
 
     def _clip(self, number: int) -> Clip:
         """The clip of the file with this number; `AudioError` if it cannot be marked."""
         host, message = self.host(number), self.message(number)
-        sent = Plan.of(Message.of(message), self.marker.message_bits).round[0]
-        return Clip(host, self.mark(host, message), message, sent)
+        return Clip(host, self.mark(host, message), message, self.sent(message))
 
     def host(self, number: int) -> Samples:
         """The clip of a file before it is marked."""
         return clip_of(self.settings.paths[number], self.settings.seconds, self.rate, self.settings.channels)
 
     def message(self, number: int, other: int = 0) -> Bits:
-        """Random bits that fill a second: those of a clip, or with `other` some that are not its own."""
+        """Random bits: those of a clip, or with `other` some that are not its own."""
         rng = np.random.default_rng([self.settings.seed, number, other])
-        return tuple(map(int, rng.integers(0, 2, layout(self.marker.message_bits).payload)))
-
-    def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
-        """A host with a message in it; with the public key, unless another one is given."""
-        marker = self.marker if key is None else load(self.settings.model, key=key, threads=1)
-        return marker.embed(host, self.rate, message, snr=self.settings.snr)
-
-    def search(self, audio: Samples, key: Key | None = None) -> Detection:
-        """What is found; nothing in audio of which too little is left to be searched."""
-        try:
-            return self.marker.detect(audio, self.rate, keys=None if key is None else [key])
-        except AudioError:
-            return Detection(False, None, 1.0, [], ())
+        return tuple(map(int, rng.integers(0, 2, self.bits)))
 
     def quality(self, number: int) -> dict[str, float]:
         """How far the marked clip is from its host, by every measure that has a value: PESQ needs speech."""
@@ -107,6 +152,39 @@ class Subject:
         host, marked = (mixed(audio, self.rate) for audio in (clip.host, clip.marked))
         values = {name: measure(host, marked) for name, measure in MEASURES.items()}
         return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+class Ours(Subject):
+    """One of our models, on one thread; messages fill a second, and bits are those of every second."""
+
+    keyed, p_values = True, True
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._marker = load(settings.model, threads=1)
+        self.carried = self._marker.message_bits
+        self.bits = layout(self.carried).payload
+        self.title = f"ideaw {self._marker.card.name}"
+        self.snr = self._marker.card.snr if settings.snr is None else settings.snr
+
+    def configuration(self) -> dict[str, str | float | None]:
+        return {"system": self.title, "weights": self._marker.weights, "snr": self.settings.snr}
+
+    def sent(self, message: Bits) -> Bits:
+        """A message and its check."""
+        return tuple(map(int, Plan.of(Message.of(message), self.carried).round[0]))
+
+    def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
+        """With the public key, unless another one is given."""
+        marker = self._marker if key is None else load(self.settings.model, key=key, threads=1)
+        return marker.embed(host, self.rate, message, snr=self.settings.snr)
+
+    def search(self, audio: Samples, key: Key | None = None) -> Answer:
+        try:
+            heard = self._marker.detect(audio, self.rate, keys=None if key is None else [key])
+        except AudioError:
+            return NOTHING
+        return Answer(heard.found, heard.message, tuple(int(bit > 0) for bit in heard.bit_confidence), heard.p_value)
 
 
 def clip_of(path: Path, seconds: float, rate: int, channels: int) -> Samples:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ideaw.bench.peers.systems import SYSTEMS
 from ideaw.cli import console, options
 from ideaw.cli.extras import extra
 
@@ -32,6 +33,13 @@ Out = Annotated[
         help="Keep metrics.json, report.csv and report.html in this folder; a run that was interrupted goes on there.",
     ),
 ]
+Peer = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"Measure another system instead of ours: {', '.join(SYSTEMS)}."),
+]
+Weights = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="The weights of a peer, where they do not come with its package.")
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Two clips and the ends of every list: about half a minute on two idle cores.")
@@ -50,6 +58,8 @@ def _command(name: str) -> Callable[..., None]:
         data: Data = None,
         model: options.Model = None,
         snr: options.Snr = None,
+        peer: Peer = None,
+        weights: Weights = None,
         out: Out = None,
         limit: Limit = None,
         quick: Quick = False,
@@ -62,11 +72,13 @@ def _command(name: str) -> Callable[..., None]:
         if quick:
             limit = min(limit or QUICK_CLIPS, QUICK_CLIPS)
         with console.progress(f"measuring {chosen.title}") as progress:
-            table = protocol.run(chosen, data, model, snr, limit, progress, seed, out)
+            table = protocol.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
         heads = pages.heads(chosen.security)
         console.say_table(heads, pages.rows(table), numbers=heads[1:])
         means = ", ".join(f"{measure} {each.value:.4g}" for measure, each in table.quality.items())
         console.say(f"{pages.setting(table)}; quality of the mark: {means}")
+        if table.skipped:
+            console.say(pages.skipped(table))
         if out is not None:
             console.say(f"{out / report.PAGE}: the same with pictures and sound")
 

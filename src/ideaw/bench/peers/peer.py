@@ -33,10 +33,11 @@ LAST_WORDS = 1.0
 
 @dataclass(frozen=True)
 class Heard:
-    """What a peer finds in a file: the bits of a message, if any, and how sure it is that a mark is there (0 to 1)."""
+    """What a peer finds in a file: its decision, the bits of a message, and how sure it is of a mark (0 to 1)."""
 
+    mark: bool
     bits: tuple[int, ...] | None
-    score: float | None
+    score: float
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Peer:
         """What it finds in a file."""
         answer = self._process.ask(task="detect", file=str(file))
         bits = answer["bits"]
-        return Heard(None if bits is None else tuple(map(int, bits)), answer["score"])
+        return Heard(answer["mark"], None if bits is None else tuple(map(int, bits)), answer["score"])
 
     def time(self, task: str, file: Path) -> Took:
         """How long a task takes on a file; of one that takes very long a part is done, and the rest calculated."""
@@ -186,20 +187,31 @@ def size(name: str, at: Path | None = None) -> int:
     python, program = interpreter(name, at), SYSTEMS[name].program
     if program is not None:
         return Path(shutil.which(program) or program).stat().st_size
-    done = subprocess.run(
-        [python, str(WORKER), name, "size", *SYSTEMS[name].distributions],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        env=environment(python),
-        check=True,
-    )
-    return int(done.stdout)
+    return int(_printed(python, str(WORKER), name, "size", *SYSTEMS[name].distributions))
+
+
+def version(name: str, at: Path | None = None) -> str:
+    """Which version of a system there is."""
+    python, program = interpreter(name, at), SYSTEMS[name].program
+    if program is not None:
+        return _printed(program, "--version").split()[-1]
+    return _printed(python, str(WORKER), name, "version", *SYSTEMS[name].distributions)
 
 
 def environment(python: str) -> dict[str, str]:
     """Ours for our own interpreter; another one must not see our packages."""
     return {name: value for name, value in os.environ.items() if python == sys.executable or name != "PYTHONPATH"}
+
+
+def _printed(*command: str) -> str:
+    """What a command prints, without the end of its line; `PeerError` if it fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, env=environment(command[0]), check=True
+        )
+    except subprocess.SubprocessError as problem:
+        raise PeerError(" ".join(str(problem).split())) from problem
+    return done.stdout.strip()
 
 
 def _took(answer: dict[str, Any]) -> Took:

@@ -2,6 +2,7 @@
 
 python worker.py SYSTEM THREADS [WEIGHTS]       answers the lines of stdin
 python worker.py SYSTEM size DISTRIBUTION…      prints the bytes that these and all that they need take
+python worker.py SYSTEM version DISTRIBUTION…   prints the version of the first
 
 Asked is {"task": "embed", "file": …, "to": …, "message": "0110…"}, {"task": "detect", "file": …}, or any task with
 "timed": true, of which only the times are answered. Answered are times, peak memory, and what was found; or an error.
@@ -40,8 +41,7 @@ def answer(adapter: Any, asked: dict[str, Any]) -> dict[str, Any]:
         subtype = "FLOAT" if asked["to"].endswith(".wav") else None
         soundfile.write(asked["to"], found, rate, subtype)
         return took
-    bits, score = found
-    return took | {"bits": bits, "score": score}
+    return took | found._asdict()
 
 
 def installed_bytes(package: str, distributions: list[str]) -> int:
@@ -69,6 +69,9 @@ def main() -> None:
     system, what, *more = sys.argv[1:]
     if what == "size":
         print(installed_bytes(system, more))
+        return
+    if what == "version":
+        print(distribution(more[0]).version)
         return
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -6,6 +6,7 @@ the file's rate and added to every channel, so nothing else is lost.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,16 @@ from numpy.typing import NDArray
 Samples = NDArray[np.float32]
 """(n, channels), or (n,) where it is said to be mono."""
 
-Found = tuple[str | None, float | None]
-"""The bits of a message, and how sure it is that there is a mark (0 to 1)."""
+
+class Found(NamedTuple):
+    """What a system finds in audio."""
+
+    mark: bool
+    """Whether it says that a mark is there."""
+    bits: str | None
+    """Of a message, where it gives one; some do so without a mark too."""
+    score: float
+    """How sure it is that a mark is there, 0 to 1."""
 
 
 class Adapter(ABC):

@@ -34,9 +34,9 @@ class AudioWMark(Adapter):
             soundfile.write(file, samples, rate, "FLOAT")
             found = {where: (heard, float(score)) for where, heard, score in PATTERN.findall(_run("get", str(file)))}
         if not found:
-            return None, 0.0
+            return Found(False, None, 0.0)
         heard, score = found.get("all") or next(iter(found.values()))
-        return f"{int(heard, 16):0{self.bits}b}", min(1.0, score)
+        return Found(True, f"{int(heard, 16):0{self.bits}b}", min(1.0, score))
 
 
 def _run(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Ours, for times beside the others'."""
+"""Ours, for times beside the others', and as a peer that is always there."""
 
 import ideaw
 from ideaw.payload.message import layout
@@ -26,7 +26,7 @@ class Ideaw(Adapter):
 
 def _found(answer: ideaw.Detection) -> Found:
     bits = "".join(map(str, answer.message)) if isinstance(answer.message, tuple) else None
-    return bits, 1 - answer.p_value
+    return Found(answer.found, bits, 1 - answer.p_value)
 
 
 adapter = Ideaw

@@ -5,6 +5,9 @@ from perth.perth_net.perth_net_implicit.perth_watermarker import PerthImplicitWa
 
 from . import Adapter, Found, Samples, mono, with_mark
 
+LIKELY = 0.5
+"""Score above which it is said that there is a mark: it rounds."""
+
 
 class Perth(Adapter):
     """It brings audio of any rate to its own and back."""
@@ -21,8 +24,8 @@ class Perth(Adapter):
 
     @torch.no_grad()
     def detect(self, samples: Samples, rate: int) -> Found:
-        heard = self._system.get_watermark(mono(samples, rate, rate), sample_rate=rate, round=False)
-        return None, float(heard.mean())
+        score = float(self._system.get_watermark(mono(samples, rate, rate), sample_rate=rate, round=False).mean())
+        return Found(score > LIKELY, None, score)
 
 
 adapter = Perth

@@ -1,4 +1,4 @@
-"""SilentCipher (Sony), its model for 44.1 kHz: forty bits. Weights: a folder with its .ckpt files and hparams.yaml."""
+"""SilentCipher (Sony), its model for 44.1 kHz: forty bits."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -63,8 +63,9 @@ class SilentCipher(Adapter):
     def detect(self, samples: Samples, rate: int) -> Found:
         heard = self._model.decode_wav(mono(samples, rate, RATE), RATE, phase_shift_decoding=False)
         if not heard["status"]:
-            return None, 0.0
-        return "".join(f"{letter:08b}" for letter in heard["messages"][0]), float(heard["confidences"][0])
+            return Found(False, None, 0.0)
+        bits = "".join(f"{letter:08b}" for letter in heard["messages"][0])
+        return Found(True, bits, float(heard["confidences"][0]))
 
 
 adapter = SilentCipher

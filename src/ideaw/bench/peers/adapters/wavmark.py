@@ -1,4 +1,4 @@
-"""WavMark (Microsoft): sixteen bits after a pattern of sixteen, looked for window by window. Weights: its .pkl."""
+"""WavMark (Microsoft): sixteen bits after a pattern of sixteen, looked for window by window."""
 
 import numpy as np
 import torch
@@ -38,7 +38,9 @@ class WavMark(Adapter):
 
     def detect(self, samples: Samples, rate: int) -> Found:
         heard, _ = wavmark.decode_watermark(self._model, mono(samples, rate, RATE))
-        return (None, 0.0) if heard is None else ("".join(str(int(bit)) for bit in heard), 1.0)
+        if heard is None:
+            return Found(False, None, 0.0)
+        return Found(True, "".join(str(int(bit)) for bit in heard), 1.0)
 
     def part(self, task: str, samples: Samples, rate: int) -> tuple[Samples, float]:
         if task == "embed":
