@@ -16,3 +16,13 @@ def test_shares_are_drawn_for_light_and_dark() -> None:
     assert b"currentColor" in picture
     assert b"#010203" not in picture
     assert picture == plots.shares(labels, values, "Answers", "share in %")
+
+
+def test_a_series_without_values_leaves_the_others_their_colours() -> None:
+    labels, values = ["a"], [(50.0, 20.0, 80.0)]
+    whole = plots.shares(labels, {"right": values, "wrong": values, "none": values}, "Answers", "share in %")
+    part = plots.shares(labels, {"right": values, "wrong": [], "none": values}, "Answers", "share in %")
+    colours = [colour for colour in (b"#2a9d8f", b"#d1495b", b"#e9a23b") if colour in part]
+    assert colours == [b"#2a9d8f", b"#e9a23b"]
+    assert b"#d1495b" in whole
+    assert b"wrong" not in part

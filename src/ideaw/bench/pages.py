@@ -182,9 +182,8 @@ def _drawn(labels: Sequence[str], series: Series, title: str, axis: str, caption
     drawn = {
         name: [(100 * share.value, 100 * share.low, 100 * share.high) for share in shares]
         for name, shares in known.items()
-        if len(shares) == len(labels)
     }
-    return [Picture(plots.shares(labels, drawn, title, axis), caption)] if drawn else []
+    return [Picture(plots.shares(labels, drawn, title, axis), caption)] if any(drawn.values()) else []
 
 
 def _players(preset: Preset, subject: Subject, number: int) -> list[Players]:

@@ -167,7 +167,8 @@ def _searched(kept: Kept, size: Size, ablations: Path | None, progress: Progress
 
 def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
     counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
-    return f"One-second segments of {data}: {counts}. ACC is of code and message bits together, location known."
+    audio = "the packaged samples" if data == packaged() else data
+    return f"One-second segments of {audio}: {counts}. ACC is of code and message bits together, location known."
 
 
 def _basics(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:

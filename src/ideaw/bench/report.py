@@ -39,7 +39,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG or PNG file; SVG that says `currentColor` follows the page into the dark."""
+    """An SVG or PNG file; SVG that says `currentColor` follows the page into the dark, and two stand side by side."""
 
     content: bytes
     caption: str
@@ -91,7 +91,8 @@ def _part(part: Part) -> str:
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Picture):
-        return f"<figure>{_picture(part)}<figcaption>{escape(part.caption)}</figcaption></figure>"
+        kind = "" if _png(part) else ' class="drawn"'
+        return f"<figure{kind}>{_picture(part)}<figcaption>{escape(part.caption)}</figcaption></figure>"
     players = "\n".join(
         f'<figure class="player"><figcaption>{escape(track.label)}</figcaption>'
         f'<audio controls preload="none" src="data:audio/flac;base64,{_flac(track)}"></audio></figure>'
@@ -101,7 +102,7 @@ def _part(part: Part) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
+    heads = "".join(f'<th scope="col">{escape(_together(head))}</th>' for head in table.heads)
     rows = "\n".join(
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in table.rows
@@ -110,12 +111,21 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
+def _together(head: str) -> str:
+    """A head that may be broken between words, but not within "1e-4" or before "%"."""
+    return head.replace("-", "\N{NON-BREAKING HYPHEN}").replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def _picture(picture: Picture) -> str:
-    if picture.content.startswith(b"\x89PNG"):
+    if _png(picture):
         data = base64.b64encode(picture.content).decode()
         return f'<img class="paper" alt="{escape(picture.caption)}" src="data:image/png;base64,{data}">'
     drawn = picture.content.decode("utf-8")
     return drawn[drawn.index("<svg") :]
+
+
+def _png(picture: Picture) -> bool:
+    return picture.content.startswith(b"\x89PNG")
 
 
 def _flac(track: Track) -> str:

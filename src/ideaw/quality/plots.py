@@ -28,7 +28,7 @@ RESIDUAL_GAIN = 10
 COLUMNS = 2_000
 """Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
 
-LABEL = 30
+LABEL = 34
 """Letters of a label in one line."""
 
 WINDOW = 1_024
@@ -67,7 +67,8 @@ def shares(
 ) -> bytes:
     """An SVG picture of values in per cent with their intervals (value, low, high), a line for each label.
 
-    It is drawn without a background, in the colour of the text around it, for pages that are light or dark.
+    It is drawn without a background, in the colour of the text around it, for pages that are light or dark. A series
+    without values is left out, and the others keep their colours and places, so that pictures can be compared.
     """
     colours = (_MARKED, _RESIDUAL, _UNREAD, _HOST)
     wrapped = [fill(label, LABEL) for label in labels]
@@ -77,6 +78,8 @@ def shares(
     axes = figure.add_subplot()
     axes.patch.set_alpha(0)
     for number, (name, values) in enumerate(series.items()):
+        if not values:
+            continue
         middle, low, high = np.array(values).T
         places = np.arange(len(labels)) + (number - (len(series) - 1) / 2) * 0.22
         beside = np.maximum([middle - low, high - middle], 0)
