@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ideaw.audio.grid import HOP, RATE
+from ideaw.audio.grid import FRAMES, HOP, RATE
 from ideaw.engine.network import Network
 from ideaw.engine.search import PER_SECOND, WORTH_READING, Search, Trace
 from ideaw.payload.keys import Key
@@ -73,8 +73,16 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
         _segments(sure, seconds, pace),
         tuple(map(float, best.reading.logits)),
         keys[best.trace.owner],
-        pace,
+        _speed(best.trace, pace),
     )
+
+
+def _speed(trace: Trace, pace: float) -> float:
+    """How fast audio was played in which a trace was found at `pace`: its seconds tell what the pace leaves over."""
+    seconds = np.rint(np.diff(trace.starts) / FRAMES).sum()
+    if pace == 1 or not seconds:
+        return pace
+    return float(pace * seconds * FRAMES / (trace.starts[-1] - trace.starts[0]))
 
 
 def combined(one: float, other: float) -> float:

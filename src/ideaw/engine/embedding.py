@@ -5,6 +5,8 @@ the SNR of every second → added to the untouched original. Each step goes by p
 audio, never by what happened to arrive together, so the result is the same to the last bit however the audio is cut.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -185,13 +187,12 @@ class _Residual:
     def _next(self, frames: int) -> None:
         """Mark the next block of audio, of which there are `frames`."""
         begin, end = self._begin, min(self._end, frames)
-        seen = range(max(begin - self.context, 0), min(end + self.context, frames))
-        held = range(max(seen.start - MARGIN, 0), min(seen.stop + MARGIN, frames))
+        held = range(max(begin - self.context - MARGIN, 0), min(end + self.context + MARGIN, frames))
         audio = self._audio.cut(held.start * HOP, held.stop * HOP)
         waves: dict[bytes, NDArray[np.float32]] = {}
         for channel in audio.T:
             if channel.tobytes() not in waves:
-                waves[channel.tobytes()] = self._wave(channel, held, seen, range(begin, end))
+                waves[channel.tobytes()] = self._wave(np.ascontiguousarray(channel), held, begin, end)
         wave = np.stack([waves[channel.tobytes()] for channel in audio.T], 1)
         wave[: 2 * EDGE] += self._overlap
         self._waves.put(wave[: -2 * EDGE])
@@ -199,17 +200,28 @@ class _Residual:
         self._begin, self._end = end, end + self._block
         self._audio.drop((end - self.context - MARGIN) * HOP)
 
-    def _wave(self, audio: NDArray[np.float32], held: range, seen: range, block: range) -> NDArray[np.float32]:
-        """(held · HOP,) audio → (block · HOP + 2 · EDGE,) of its residual; the network sees the frames in between."""
-        loudness = level(audio)
-        host = stft(audio / loudness)[seen.start - held.start : seen.stop - held.start]
+    def _wave(self, audio: NDArray[np.float32], held: range, begin: int, end: int) -> NDArray[np.float32]:
+        """(held · HOP,) audio → the residual of the frames from `begin` to `end`, with EDGE samples on either side."""
+        parts = self._network.parts(begin, end, self._block + AHEAD)
+        wave = np.zeros((end - begin) * HOP + 2 * EDGE, np.float32)
+        for (first, _), piece in zip(parts, self._network.each(partial(self._piece, audio, held), parts), strict=True):
+            wave[(first - begin) * HOP :][: len(piece)] += piece
+        return wave
+
+    def _piece(self, audio: NDArray[np.float32], held: range, part: tuple[int, int]) -> NDArray[np.float32]:
+        """(held · HOP,) audio → (part · HOP + 2 · EDGE,) of its residual; the network sees its context besides."""
+        seen = range(max(part[0] - self.context, held.start), min(part[1] + self.context, held.stop))
+        around = range(max(seen.start - MARGIN, held.start), min(seen.stop + MARGIN, held.stop))
+        heard = audio[(around.start - held.start) * HOP : (around.stop - held.start) * HOP]
+        loudness = level(heard)
+        host = stft(heard / loudness)[seen.start - around.start : seen.stop - around.start]
         seconds = np.arange(seen.start // FRAMES, -(-seen.stop // FRAMES))
         laid = self._network.message.carriers.stream(self._messages[seconds % len(self._messages)])
         message = laid.reshape(-1, laid.shape[-1])[seen.start - seconds[0] * FRAMES :][: len(seen)]
         code = self._code[np.arange(seen.start, seen.stop) % FRAMES]
         residual = self._network.mark(host[None], message[None], code[None])[0]
-        wave = istft(residual[block.start - seen.start : block.stop - seen.start])
-        return wave * np.pad(loudness, EDGE)[(block.start - held.start) * HOP :][: len(wave)]
+        wave = istft(residual[part[0] - seen.start : part[1] - seen.start])
+        return wave * np.pad(loudness, EDGE)[(part[0] - around.start) * HOP :][: len(wave)]
 
 
 class _Line:
