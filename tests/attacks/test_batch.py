@@ -145,8 +145,8 @@ def test_coarse_audio_has_the_power_of_the_audio_and_is_noise_above_a_frequency(
         powers = [each[:, band].abs().square().sum(-1) for each in (before, after)]
         ratios = powers[1] / powers[0]  # of a few tones, noise may have half more or less
         assert ratios.mean().item() == pytest.approx(1, abs=0.15)
-        assert ((0.5 < ratios) & (ratios < 1.5)).all()
+        assert ((ratios > 0.5) & (ratios < 1.5)).all()
     wrong = (after - before)[:, low].abs().square().sum(-1) / before[:, low].abs().square().sum(-1)
-    torch.testing.assert_close(-10 * wrong.log10(), torch.full((len(x),), 12.0), rtol=0, atol=0.5)
+    torch.testing.assert_close(-10 * wrong.log10(), torch.full((len(x),), 12.0), rtol=0, atol=1.0)
     alike = (before * after.conj()).real[:, high].sum(-1) / (powers[0] * powers[1]).sqrt()
     assert (alike.abs() < 0.1).all()

@@ -10,23 +10,24 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-_counting = Lock()
-_limits: list[Any] = []
-"""The limit that is in force, once for everyone who asked for it."""
+_taken = Lock()
 
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """One thread of BLAS in the whole process; what was before comes back when the last who asked has left."""
-    with _counting:
-        _limits.append(_limits[-1] if _limits else _libraries().limit(limits=1, user_api="blas"))
-    try:
+    """One thread of BLAS in the whole process, and then as many as before.
+
+    Of several who ask at once the first is heard, and sets it back when he leaves: others could only set back what
+    they found.
+    """
+    if not _taken.acquire(blocking=False):
         yield
+        return
+    try:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        with _counting:
-            limit = _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
+        _taken.release()
 
 
 @cache
