@@ -212,6 +212,8 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
+        # What it would keep for every length of a part is half of all memory, and saves no time.
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         options.intra_op_num_threads = self._threads // self.at_once
         try:
             graph = self._folder.joinpath(f"{name}.onnx").read_bytes()
