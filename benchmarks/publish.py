@@ -136,18 +136,20 @@ def _ablations() -> list[str] | None:
     tables = results("segments", ABLATIONS)
     if not tables:
         return None
-    labels = [row["label"] for row in next(iter(tables.values()))["rows"]]
+    first, *others = tables.values()
+    assert all(table[what] == first[what] for table in others for what in ("snr", "segments"))
+    labels = [row["label"] for row in first["rows"]]
     lines = [f"| % of bits right | {' | '.join(labels)} |", "| --- " * (len(labels) + 1) + "|"]
     for name, table in tables.items():
         cells = " | ".join(f"{row['accuracy']:.2f}" for row in table["rows"])
         lines.append(f"| {ABLATIONS[name]} | {cells} |")
-    snr, segments = (next(iter(tables.values()))[what] for what in ("snr", "segments"))
     return [
         *lines,
         "",
-        f"`ideaw bench segments --model FOLDER --data DIR --limit {segments}`, every segment at {snr:g} dB. All were",
-        "trained alike (`recipes/ablation-*.yaml`): 2,400 steps, six minutes of one H200 each. So these rows are to be",
-        "compared with each other, and not with those above.",
+        f"`ideaw bench segments --model FOLDER --data DIR --limit {first['segments']}`, every segment at "
+        f"{first['snr']:g} dB. All were",
+        "trained alike (`recipes/ablation-*.yaml`): 2,400 steps, six to seven minutes of one H200 each. So these rows",
+        "are to be compared with each other, and not with those above.",
     ]
 
 

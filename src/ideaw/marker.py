@@ -33,7 +33,7 @@ from ideaw.audio.samples import (
 )
 from ideaw.decision import decide
 from ideaw.engine.blas import single_threaded
-from ideaw.engine.embedding import Embedding
+from ideaw.engine.embedding import BLOCK, Embedding
 from ideaw.engine.excerpts import ALL, CLOSER, NEAR, Loudest, best_speed, code_in
 from ideaw.engine.network import Card, Network
 from ideaw.engine.search import WORTH_READING, Search
@@ -54,8 +54,8 @@ _SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
 
-FILE_BLOCK, STREAM_BLOCK = 10, 2
-"""Seconds that are marked at once: in a file at most, and in a stream, where they are waited for."""
+STREAM_BLOCK = 2
+"""Seconds that are marked at once in a stream, where they are waited for."""
 
 MOST_HELD = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
@@ -337,7 +337,7 @@ class Marker:
         self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
     ) -> "_Marking":
         self._check_code()
-        block = block or min(FILE_BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
+        block = block or min(BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
         return _Marking(Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block))
 
     @single_threaded()

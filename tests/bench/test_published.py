@@ -29,6 +29,8 @@ SPEED = {
             "wall": 0.5,
             "times_ours": {},
         },
+        {"system": "ideaw", "task": "embed", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.3},
+        {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.1},
         {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 1, "wall": 0.2},
         {
             "system": "AudioSeal",
@@ -118,6 +120,7 @@ def test_speed(root: Path) -> None:
     text = shown(root, "speed", SPEED, "speed.json")
     assert "| embed, 10 s | 1 | 0.50 s | 2 × |" in text
     assert "| detect, marked, 10 s | 1 | 0.20 s | – |" in text
+    assert "| embed, 10 s | 2 | 0.30 s | – |" in text
     assert "| installed | | 150 MB | 800 MB |" in text
     assert "AudioSeal has random weights" in text
     assert "WavMark" not in text

@@ -15,16 +15,16 @@ _taken = Lock()
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """One thread of BLAS in the whole process, and then as many as before.
+    """One thread of numpy's BLAS, in the whole process, and then as many as before.
 
-    Of several who ask at once the first is heard, and sets it back when he leaves: others could only set back what
-    they found.
+    Of several who ask at once the first is heard. When it leaves, the others go on with more threads: slower, but
+    what they would set back is what they found, and that was not there before.
     """
     if not _taken.acquire(blocking=False):
         yield
         return
     try:
-        with _libraries().limit(limits=1, user_api="blas"):
+        with _libraries().limit(limits=1):
             yield
     finally:
         _taken.release()
@@ -34,4 +34,4 @@ def single_threaded() -> Iterator[None]:
 def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")

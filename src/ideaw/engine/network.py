@@ -39,7 +39,7 @@ CARRIERS = "carriers.safetensors"
 MOST_AT_ONCE = 4
 """Parts that are worked on at the same time: this bounds memory. Threads beyond that share the work of one."""
 
-ALONE = 2 * FRAMES
+ALONE = FRAMES
 """Hops that a thread works on at least: parts have to be seen with what is around them."""
 
 Item = TypeVar("Item")
@@ -179,10 +179,13 @@ class Network:
             return list(pool.map(work, items))
 
     def parts(self, first: int, last: int, longest: int) -> list[tuple[int, int]]:
-        """The hops from `first` to `last` in like parts of `longest` at most, as many for every thread of `each`."""
+        """The hops from `first` to `last` in like parts of `longest` at most, which is ALONE or more.
+
+        All threads of `each` have as many of them, unless there is too little for that.
+        """
         hops = last - first
         rounds = -(-hops // (longest * self.at_once))
-        count = max(min(rounds * self.at_once, hops // ALONE), min(rounds, 1))
+        count = max(min(rounds * self.at_once, hops // ALONE), 1) if hops else 0
         return list(pairwise(np.linspace(first, last, count + 1).round().astype(int).tolist()))
 
     def _draw(self, key: bytes) -> None:
@@ -212,7 +215,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
-        # What it would keep for every length of a part is half of all memory, and saves no time.
+        # What it would keep for every length of a part is half of all memory, and (on two cores) saves no time.
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         options.intra_op_num_threads = self._threads // self.at_once
         try:
