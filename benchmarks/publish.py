@@ -3,6 +3,9 @@
     for model in 46+10 22+10 10+10; do
         ideaw bench segments --data DIR --model $model --limit 372 --others --json docs/results/segments-$model.json
     done
+    for recipe in ablation-reference ablation-discriminator ablation-no-balance ablation-single-stage; do
+        ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
+    done
     ideaw bench quality --data DIR --json docs/results/quality-46+10.json
     ideaw bench levels --data DIR --json docs/results/levels-46+10.json --plot docs/results/levels-46+10.png
     ideaw bench files --data DIR --json docs/results/files-46+10.json
@@ -16,6 +19,8 @@ cards differ from the results.
 """
 
 import json
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,14 @@ ROOT = Path(__file__).parent.parent
 MODELS = ("46+10", "22+10", "10+10")
 SHOWN = "46+10"
 """The model of which everything is measured."""
+
+ABLATIONS = {
+    "ablation-reference": "the reference: no discriminator (M1)",
+    "ablation-discriminator": "with the discriminator (the paper's full model)",
+    "ablation-no-balance": "without the balance block (M2, no discriminator either)",
+    "ablation-single-stage": "one stage, 56 bits, no locating code",
+}
+"""Recipe → what it is; all were trained alike."""
 
 PEERS = {
     "AudioSeal": "AudioSeal has random weights here; its speed is the same.",
@@ -36,9 +49,9 @@ PEERS = {
 """What must be known about a peer's times."""
 
 
-def results(kind: str) -> dict[str, dict[str, Any]]:
+def results(kind: str, names: Iterable[str] = MODELS) -> dict[str, dict[str, Any]]:
     """Model → what a benchmark measured of it."""
-    paths = {name: ROOT / "docs/results" / f"{kind}-{name}.json" for name in MODELS}
+    paths = {name: ROOT / "docs/results" / f"{kind}-{name}.json" for name in names}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
@@ -47,6 +60,7 @@ def readme(text: str) -> str:
     sections = {
         "segments": _segments,
         "others": _others,
+        "ablations": _ablations,
         "quality": _quality,
         "files": _files,
         "unmarked": _unmarked,
@@ -116,6 +130,27 @@ def _others() -> list[str] | None:
         lines += [f"| {' | '.join(row['label'] for row in some)} |", "| --- " * len(some) + "|"]
         lines += [f"| {' | '.join(cells)} |", ""]
     return [*lines, "The same segments of 46+10 (`--others`): % of bits right, nothing searched for."]
+
+
+def _ablations() -> list[str] | None:
+    tables = results("segments", ABLATIONS)
+    if not tables:
+        return None
+    first, *others = tables.values()
+    assert all(table[what] == first[what] for table in others for what in ("snr", "segments"))
+    labels = [row["label"] for row in first["rows"]]
+    lines = [f"| % of bits right | {' | '.join(labels)} |", "| --- " * (len(labels) + 1) + "|"]
+    for name, table in tables.items():
+        cells = " | ".join(f"{row['accuracy']:.2f}" for row in table["rows"])
+        lines.append(f"| {ABLATIONS[name]} | {cells} |")
+    return [
+        *lines,
+        "",
+        f"`ideaw bench segments --model FOLDER --data DIR --limit {first['segments']}`, every segment at "
+        f"{first['snr']:g} dB. All were",
+        "trained alike (`recipes/ablation-*.yaml`): 2,400 steps, six to seven minutes of one H200 each. So these rows",
+        "are to be compared with each other, and not with those above.",
+    ]
 
 
 def _quality() -> list[str] | None:
@@ -195,27 +230,26 @@ def _speed() -> list[str] | None:
     if not path.exists():
         return None
     measured = json.loads(path.read_text())
-    times = [each for each in measured["times"] if each["audio"] == "mono" and each["threads"] == 1]
-    systems, lengths = list(measured["size"]), sorted({each["seconds"] for each in times})
+    times = [each for each in measured["times"] if each["audio"] == "mono"]
+    systems = list(measured["size"])
+    lengths, threads = (sorted({each[what] for each in times}) for what in ("seconds", "threads"))
     tasks = list(dict.fromkeys(each["task"] for each in times if each["system"] == systems[0]))
-    took = {(each["system"], each["task"], each["seconds"]): each for each in times}
-    lines = [f"| one thread, 16 kHz mono | {' | '.join(systems)} |", "| --- " * (len(systems) + 1) + "|"]
-    for task in tasks:
-        for seconds in lengths:
-            ours = took[systems[0], task, seconds]["wall"]
-            cells = [f"{ours:.2f} s"]
-            for peer in systems[1:]:
-                theirs = took.get((peer, "embed" if task == "embed" else "detect, marked", seconds))
-                cells.append(_times(theirs["times_ours"][task]) if theirs else "–")
-            lines.append(f"| {task}, {seconds:g} s | {' | '.join(cells)} |")
+    took = {(each["system"], each["task"], each["seconds"], each["threads"]): each for each in times}
+    lines = [f"| 16 kHz mono | threads | {' | '.join(systems)} |", "| --- " * (len(systems) + 2) + "|"]
+    for task, seconds, number in product(tasks, lengths, threads):
+        cells = [f"{took[systems[0], task, seconds, number]['wall']:.2f} s"]
+        for peer in systems[1:]:
+            theirs = took.get((peer, "embed" if task == "embed" else "detect, marked", seconds, number))
+            cells.append(_times(theirs["times_ours"][task]) if theirs else "–")
+        lines.append(f"| {task}, {seconds:g} s | {number} | {' | '.join(cells)} |")
     imports = [measured["imports"].get(system) for system in systems]
-    lines.append(f"| import | {' | '.join('–' if each is None else f'{each:.1f} s' for each in imports)} |")
+    lines.append(f"| import | | {' | '.join('–' if each is None else f'{each:.1f} s' for each in imports)} |")
     for task in ("embed", "detect"):
         peaks = [measured["peak"][system].get(task) for system in systems]
         cells = [f"{peak / 1e6:,.0f} MB" if peak else "–" for peak in peaks]
-        lines.append(f"| memory, {task} {lengths[-1]:g} s | {' | '.join(cells)} |")
+        lines.append(f"| memory, {task} {lengths[-1]:g} s | | {' | '.join(cells)} |")
     sizes = " | ".join(f"{measured['size'][system] / 1e6:,.0f} MB" for system in systems)
-    lines.append(f"| installed | {sizes} |")
+    lines.append(f"| installed | | {sizes} |")
     commands = ", ".join(f"`{name}` {seconds:.2f} s" for name, seconds in measured["commands"].items())
     return [
         *lines,

@@ -1,6 +1,7 @@
 """From traces to an answer: which messages are said, where, and how sure that is; on soft values as a search gives."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,9 +73,16 @@ def test_a_trace_says_what_and_where_and_whose(network: Network) -> None:
         assert np.array_equal(np.array(found.bit_confidence) > 0, bits > 0)
 
 
+@pytest.mark.parametrize(("seconds", "pace", "expected"), [(6, 1.05, 1.05 * 64 / 65), (2, 1.05, 1.05), (6, 1.0, 1.0)])
+def test_seconds_tell_what_the_pace_leaves_over(network: Network, seconds: int, pace: float, expected: float) -> None:
+    trace = _trace(_values(network, "hey", seconds))
+    longer = replace(trace, starts=trace.starts + np.arange(seconds), last=trace.last + seconds)
+    assert decide(_search(network, longer), [PUBLIC], 9.0, pace=pace).speed == pytest.approx(expected)
+
+
 def test_segments_are_in_the_time_of_the_audio_as_it_was_given(network: Network) -> None:
     found = decide(_search(network, _trace(_values(network, "hey", 5), 80)), [PUBLIC], 9.0, pace=1.25)
-    assert found.speed == 1.25
+    assert found.speed == pytest.approx(1.25)
     assert (found.segments[0].start, found.segments[0].end) == (1, 5)
     # Hops are rounded up, and no mark goes on after the end.
     found = decide(_search(network, _trace(_values(network, "hey", 5))), [PUBLIC], 4.99)

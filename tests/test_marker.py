@@ -327,8 +327,10 @@ def test_two_files_put_together_give_both_messages_with_their_places(
     one, two = found.segments
     assert (one.message, two.message) == ("hey", "you")
     assert found.message in ("hey", "you")
-    assert _union((one.start, one.end), (0, first)) > 0.85
-    assert _union((two.start, two.end), (first, first + second)) > 0.85
+    # A border may be a fifth of a second off: of two seconds that is a tenth for each of the two pieces.
+    least = 0.9 if first > 2 else 0.85
+    assert _union((one.start, one.end), (0, first)) > least
+    assert _union((two.start, two.end), (first, first + second)) > least
 
 
 @pytest.mark.parametrize("seconds", [0.3, 0.5])

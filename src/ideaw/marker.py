@@ -32,7 +32,8 @@ from ideaw.audio.samples import (
     restore,
 )
 from ideaw.decision import decide
-from ideaw.engine.embedding import Embedding
+from ideaw.engine.blas import single_threaded
+from ideaw.engine.embedding import BLOCK, Embedding
 from ideaw.engine.excerpts import ALL, CLOSER, NEAR, Loudest, best_speed, code_in
 from ideaw.engine.network import Card, Network
 from ideaw.engine.search import WORTH_READING, Search
@@ -53,8 +54,8 @@ _SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL
 LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
 """SNRs in dB that can be asked for."""
 
-FILE_BLOCK, STREAM_BLOCK = 8, 2
-"""Seconds that are marked at once: in a file at most, and in a stream, where they are waited for."""
+STREAM_BLOCK = 2
+"""Seconds that are marked at once in a stream, where they are waited for."""
 
 MOST_HELD = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
@@ -230,13 +231,17 @@ class Marker:
             floats = as_float(block)
             check_finite(floats)
             length += len(floats)
-            search.push(resampler.push(mix(floats)[:, None])[:, 0])
-            if search.chunks > chunks:
+            with single_threaded():
+                search.push(resampler.push(mix(floats)[:, None])[:, 0])
+                answer = decide(search, tried, length / rate) if search.chunks > chunks else None
+            if answer is not None:
                 chunks = search.chunks
-                yield decide(search, tried, length / rate)
-        search.push(resampler.finish(network_length(length, rate))[:, 0])
-        search.finish()
-        yield decide(search, tried, length / rate)
+                yield answer
+        with single_threaded():
+            search.push(resampler.finish(network_length(length, rate))[:, 0])
+            search.finish()
+            answer = decide(search, tried, length / rate)
+        yield answer
 
     def capacity(self, seconds: float) -> int:
         """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
@@ -306,6 +311,7 @@ class Marker:
 
     # The paper's own level: one-second segments at 16 kHz whose location is known
 
+    @single_threaded()
     def embed_segment(
         self, x: ArrayLike, message_bits: ArrayLike, code_bits: ArrayLike, snr: float | None = None
     ) -> NDArray:
@@ -320,6 +326,7 @@ class Marker:
         fitted = [fit_to_grid(residual, host, wanted, SEGMENT, _step(array)) for host, residual in pairs]
         return restore(audio + np.stack(fitted), array)
 
+    @single_threaded()
     def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """`(16000,)` or `(batch, 16000)` → logits of message and code, `(bits,)` or `(batch, bits)`; positive = 1."""
         array = np.asarray(y)
@@ -330,9 +337,10 @@ class Marker:
         self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
     ) -> "_Marking":
         self._check_code()
-        block = block or min(FILE_BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
+        block = block or min(BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
         return _Marking(Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block))
 
+    @single_threaded()
     def _detect(
         self,
         blocks: Callable[[], Iterable[NDArray[np.floating]]],
@@ -405,12 +413,14 @@ class _Marking:
         self._embedding, self._waiting = embedding, Waiting()
         self._meant = self._left = 0.0
 
+    @single_threaded()
     def push(self, block: NDArray) -> NDArray:
         """Go on with `(n,)` or `(n, channels)`; maybe nothing comes out yet."""
         self._waiting.put(np.array(block))  # the caller may use its buffer again
         marked = self._embedding.push(as_float(block))
         return self._restored(marked) if len(marked) else block[:0]
 
+    @single_threaded()
     def finish(self) -> NDArray:
         """The rest."""
         return self._restored(self._embedding.finish())

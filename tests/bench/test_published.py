@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ideaw.bench import files, locating, unmarked
+from ideaw.bench import files, locating, segments, unmarked
 from ideaw.marker import model_names
 
 ROOT = Path(__file__).parent.parent.parent
@@ -29,6 +29,8 @@ SPEED = {
             "wall": 0.5,
             "times_ours": {},
         },
+        {"system": "ideaw", "task": "embed", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.3},
+        {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.1},
         {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 1, "wall": 0.2},
         {
             "system": "AudioSeal",
@@ -80,6 +82,14 @@ def shown(root: Path, name: str, result: Any, file: str) -> str:
     return text
 
 
+def test_ablations(root: Path) -> None:
+    row = segments.Row("mp3", "CP", 99.64, {"music": 99.3}, 99.0)
+    table = segments.Table("46+10", 56, 372, 38.0, 38.0, 38.0, [row], [])
+    text = shown(root, "ablations", table, "segments-ablation-no-balance.json")
+    assert "| without the balance block (M2, no discriminator either) | 99.64 |" in text
+    assert "M1" not in text
+
+
 def test_files(root: Path) -> None:
     row = files.Row("cut to 3 s", 40, 39, 0, (0.871, 0.996), (0.0, 0.088))
     table = files.Table("46+10", 38, 40, 10.0, [row], [files.Place(1.0, 40, 40, 0.75)])
@@ -108,8 +118,9 @@ def test_locating(root: Path) -> None:
 
 def test_speed(root: Path) -> None:
     text = shown(root, "speed", SPEED, "speed.json")
-    assert "| embed, 10 s | 0.50 s | 2 × |" in text
-    assert "| detect, marked, 10 s | 0.20 s | – |" in text
-    assert "| installed | 150 MB | 800 MB |" in text
+    assert "| embed, 10 s | 1 | 0.50 s | 2 × |" in text
+    assert "| detect, marked, 10 s | 1 | 0.20 s | – |" in text
+    assert "| embed, 10 s | 2 | 0.30 s | – |" in text
+    assert "| installed | | 150 MB | 800 MB |" in text
     assert "AudioSeal has random weights" in text
     assert "WavMark" not in text

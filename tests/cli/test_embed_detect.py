@@ -219,7 +219,7 @@ def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
     for speeds, code in (("none", 1), ("near", 1), ("all", 0)):
         ran = run("detect", tmp_path / "fast.wav", "--speeds", speeds)
         assert (ran.code, ran.err) == (code, "")
-    assert float(ran.out.split("played ")[1].split(" times as fast")[0]) == pytest.approx(1.1, rel=0.02)
+    assert float(ran.out.split("played ")[1].split(" times as fast")[0]) == pytest.approx(1.1, rel=0.006)
     ran = run("detect", tmp_path / "fast.wav", "--speeds", "some")
     assert (ran.code, ran.out) == (2, "")
 

@@ -99,6 +99,20 @@ def test_the_networks_blocks_leave_no_trace(network: Network, speech: NDArray[np
         assert np.abs(at_once - in_blocks).max() < 1e-4 * np.abs(at_once).max()
 
 
+def test_any_number_of_threads_marks_the_same(
+    network: Network, music: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audio = soxr.resample(music, 44_100, RATE)[: 5 * SEGMENT + 777]
+    marks = {}
+    for threads in (1, 2, 3, 4):
+        monkeypatch.setattr(network, "at_once", threads)
+        marks[threads] = _marked(_embedding(network, audio, RATE, block=4), [audio]) - audio
+        assert len(network.parts(0, 4 * FRAMES, 4 * FRAMES)) == threads
+    alone = marks.pop(1)
+    for mark in marks.values():
+        assert np.abs(mark - alone).max() < 1e-4 * np.abs(alone).max()
+
+
 @pytest.mark.parametrize("rate", [8_000, 16_000, 37_800, 44_100, 96_000])
 def test_the_whole_at_once_gives_the_same(network: Network, music: NDArray[np.float32], rate: int) -> None:
     # The definition, without blocks: one pass over everything, a gain through limits and borders, and back.

@@ -162,23 +162,6 @@ def test_the_networks_blocks_leave_no_trace(
             assert np.linalg.norm(np.subtract(*streams)) < 5e-2 * np.linalg.norm(streams[1])  # eight bits round far
 
 
-@pytest.mark.parametrize("hops", [0, 1, 127, 128, 200, 255, 256, 640, 641, 1_281, 7_900])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_have_like_parts(
-    network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch, threads: int, hops: int
-) -> None:
-    monkeypatch.setattr(network, "at_once", threads)
-    parts = Heard(network, marked[:HOP])._parts(7, 7 + hops)
-    assert [hop for part in parts for hop in range(*part)] == list(range(7, 7 + hops))
-    lengths = [end - begin for begin, end in parts]
-    assert max(lengths, default=0) <= search.LISTENED
-    if hops:
-        assert max(lengths) - min(lengths) <= 1
-        assert len(parts) == 1 or min(lengths) >= search.ALONE
-        # No thread has nothing to do while others work, unless there is too little for all.
-        assert len(parts) % threads == 0 or len(parts) == hops // search.ALONE or len(parts) == 1
-
-
 def test_any_number_of_threads_hears_the_same(
     network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:

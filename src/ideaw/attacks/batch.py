@@ -2,7 +2,7 @@
 
 The arrays' forms in `arrays.py` are the real thing; these follow them closely (the tests hold them against
 each other) but never wait for the device, and let a gradient through: the true one where there is one, else
-straight through. Only the codecs leave the device, because they are the real encoders.
+straight through. Only the codecs leave the device, because they are the real encoders; `coarse` stands in for AAC.
 
 A strength on a scale is a number (exactly that) or a pair (low, high) to draw from, per sample unless the
 docstring says per call. A strength that is a choice is one value or a tuple to choose from.
@@ -28,6 +28,9 @@ from ideaw.audio.grid import RATE
 Strength = float | tuple[float, float]
 ROOMS = 64
 """Rooms that audio is recorded again in: drawn once, since a response takes a CPU longer than a step has."""
+
+CODER_WINDOW, CODER_BAND = 512, 9
+"""Samples and bins, 32 ms and 280 Hz, over which `coarse` keeps the power."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -249,15 +252,30 @@ def _overlap_add(frames: Tensor) -> Tensor:
     return out.transpose(1, 2).flatten(1)
 
 
+def _analysed(x: Tensor, window: Tensor) -> Tensor:
+    """(batch, n) -> (batch, bins, frames): its spectrum at steps of a quarter of the window."""
+    size = len(window)
+    return torch.stft(x, size, size // 4, window=window, center=True, pad_mode="constant", return_complex=True)
+
+
+def _synthesised(spectrum: Tensor, window: Tensor, length: int) -> Tensor:
+    """The way back, to `length` samples."""
+    size = len(window)
+    pieces = torch.fft.irfft(spectrum, size, dim=-2) * window[:, None]
+    weight = _overlap_add(window.square()[None, :, None].expand(1, size, spectrum.shape[-1]))
+    y = _overlap_add(pieces)[:, size // 2 : size // 2 + length]
+    y = y / weight[:, size // 2 : size // 2 + length].clamp_min(1e-6)
+    return F.pad(y, (0, length - y.shape[-1]))
+
+
 def _vocode(x: Tensor, rate: float, size: int) -> Tensor:
     """Phase vocoder: `x` (batch, n) played `rate` times as fast, (batch, round(n / rate)).
 
     Magnitudes are interpolated between frames and carry the gradient; phases add up the advances between
     neighbouring frames, which is all that the accumulated phase is once whole turns are dropped.
     """
-    hop = size // 4
     window = torch.hann_window(size, device=x.device)
-    spectrum = torch.stft(x, size, hop, window=window, center=True, pad_mode="constant", return_complex=True)
+    spectrum = _analysed(x, window)
     frames = spectrum.shape[-1]
     spectrum = F.pad(spectrum, (0, 2))
     steps = torch.arange(responses.stretched_frames(frames, rate), device=x.device, dtype=torch.float64) * rate
@@ -269,12 +287,7 @@ def _vocode(x: Tensor, rate: float, size: int) -> Tensor:
     advance = torch.cat((phase[..., :1], advance[..., :-1]), -1)
     advance = advance - 2 * math.pi * (advance / (2 * math.pi)).round()
     phase = advance.cumsum(-1)
-    pieces = torch.fft.irfft(torch.polar(magnitude, phase), size, dim=-2) * window[:, None]
-    weight = _overlap_add(window.square()[None, :, None].expand(1, size, len(steps)))
-    length = round(x.shape[-1] / rate)
-    y = _overlap_add(pieces)[:, size // 2 : size // 2 + length]
-    y = y / weight[:, size // 2 : size // 2 + length].clamp_min(1e-6)
-    return F.pad(y, (0, length - y.shape[-1]))
+    return _synthesised(torch.polar(magnitude, phase), window, round(x.shape[-1] / rate))
 
 
 @_single_precision
@@ -394,6 +407,19 @@ def rerecord(
     return heard * (before / after).sqrt()
 
 
+@_single_precision
+def coarse(x: Tensor, draw: Draw, cutoff: Strength = 4_000.0, snr: Strength = 12.0) -> Tensor:
+    """What a codec with too few bits leaves, AAC above all: noise `snr` dB below the power of every band and moment,
+    and from `cutoff` Hz on noise of the same power in place of what was there."""
+    window = torch.hann_window(CODER_WINDOW, device=x.device)
+    sound, noise = (_analysed(each, window) for each in (x, draw.normal(*x.shape)))
+    power = F.avg_pool2d(sound.abs().square(), (CODER_BAND, 1), 1, (CODER_BAND // 2, 0), count_include_pad=False)
+    like_it = noise * (power.clamp_min(1e-20) / window.square().sum()).sqrt()
+    kept = _frequencies(CODER_WINDOW, x.device) < draw.strength(cutoff, len(x))
+    share = torch.where(kept, 10.0 ** (draw.strength(snr, len(x)) / -20.0), 1.0)
+    return _synthesised(sound * kept[..., None] + like_it * share[..., None], window, x.shape[-1])
+
+
 CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {
     "mp3": (32, 48, 64, 96, 128),
     "vorbis": (0.1, 0.2, 0.4, 0.6, 0.8),
@@ -425,6 +451,7 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "splice": partial(splice, share=(0.05, 0.5)),
     "speed": partial(speed, factor=(0.98, 1.02)),
     "echo": partial(echo, delay=(0.01, 0.3), gain=(0.1, 0.5)),
+    "coarse": partial(coarse, cutoff=(3_000.0, 8_000.0), snr=(6.0, 25.0)),
     "rerecord": partial(
         rerecord,
         distance=(0.1, 2.0),

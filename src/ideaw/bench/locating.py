@@ -21,6 +21,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.bench import reference
 from ideaw.bench.reference import Located
+from ideaw.engine.blas import single_threaded
 from ideaw.engine.network import Card, Network
 from ideaw.errors import ModelError
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
@@ -112,9 +113,10 @@ def run(
         right = dict.fromkeys(methods, True)
         for _ in range(repeats):
             for name, method in methods.items():
-                began = time.perf_counter()
-                answer = method(heard[name])
-                took[name].append(time.perf_counter() - began)
+                with single_threaded():
+                    began = time.perf_counter()
+                    answer = method(heard[name])
+                    took[name].append(time.perf_counter() - began)
                 right[name] &= answer.message == (None if begin is None else MESSAGE)
                 windows = answer.windows if isinstance(answer, Located) else 0
         ratios = {

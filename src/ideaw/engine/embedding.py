@@ -2,7 +2,8 @@
 
 The way of a sample: down to 16 kHz → the network's residual → back up to the rate of the audio → the gain that keeps
 the SNR of every second → added to the untouched original. Each step goes by places counted from the beginning of the
-audio, never by what happened to arrive together, so the result is the same to the last bit however the audio is cut.
+audio, never by what happened to arrive together, so the result is the same to the last bit however the audio is cut,
+and with any number of threads up to rounding.
 """
 
 import numpy as np
@@ -15,9 +16,8 @@ from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import Curve, energy, limit, limit_on_grid, on_grid
 
-BLOCK = 15
-"""Seconds that go through the network at once, unless told otherwise. Shorter blocks pay more for their context (1 s:
-twice the time, a third of the memory); longer ones take more memory and, as measured, no less time."""
+BLOCK = 10
+"""Seconds of a block, unless told otherwise. Shorter ones pay more for their context, longer ones take more memory."""
 
 MARGIN = NEAR + 2
 """Hops beyond the context that a block needs: windows reach out by EDGE, and the level there looks around by NEAR."""
@@ -32,7 +32,7 @@ class Embedding:
     Second k, counted from the beginning, carries `frames[k % period]` of (period, message_bits) zeros and ones, and
     every second carries `code` (code_bits,). Every second of every channel keeps at least `snr` dB. What is added is in
     multiples of `step`, unless that is 0. Channels that are alike are marked alike, and once. `block` is how many whole
-    seconds go through the network at once: it decides about latency, time and memory, and changes nothing else.
+    seconds are marked at once, in parts: it decides about latency, time and memory, and changes nothing else.
     """
 
     def __init__(
@@ -185,31 +185,42 @@ class _Residual:
     def _next(self, frames: int) -> None:
         """Mark the next block of audio, of which there are `frames`."""
         begin, end = self._begin, min(self._end, frames)
-        seen = range(max(begin - self.context, 0), min(end + self.context, frames))
-        held = range(max(seen.start - MARGIN, 0), min(seen.stop + MARGIN, frames))
+        held = range(max(begin - self.context - MARGIN, 0), min(end + self.context + MARGIN, frames))
         audio = self._audio.cut(held.start * HOP, held.stop * HOP)
-        waves: dict[bytes, NDArray[np.float32]] = {}
-        for channel in audio.T:
-            if channel.tobytes() not in waves:
-                waves[channel.tobytes()] = self._wave(channel, held, seen, range(begin, end))
-        wave = np.stack([waves[channel.tobytes()] for channel in audio.T], 1)
+        contents = [channel.tobytes() for channel in audio.T]
+        waves = self._residuals(dict(zip(contents, audio.T, strict=True)), held, begin, end)
+        wave = np.stack([waves[content] for content in contents], 1)
         wave[: 2 * EDGE] += self._overlap
         self._waves.put(wave[: -2 * EDGE])
         self._overlap = wave[-2 * EDGE :]
         self._begin, self._end = end, end + self._block
         self._audio.drop((end - self.context - MARGIN) * HOP)
 
-    def _wave(self, audio: NDArray[np.float32], held: range, seen: range, block: range) -> NDArray[np.float32]:
-        """(held · HOP,) audio → (block · HOP + 2 · EDGE,) of its residual; the network sees the frames in between."""
+    def _residuals(
+        self, channels: dict[bytes, NDArray[np.float32]], held: range, begin: int, end: int
+    ) -> dict[bytes, NDArray[np.float32]]:
+        """(held · HOP,) audio of channels → what marks the frames from `begin` to `end`, and EDGE to either side."""
+        parts = [(name, *part) for name in channels for part in self._network.parts(begin, end, end - begin)]
+        pieces = self._network.each(lambda part: self._piece(channels[part[0]], held, *part[1:]), parts)
+        waves = {name: np.zeros((end - begin) * HOP + 2 * EDGE, np.float32) for name in channels}
+        for (name, first, _), piece in zip(parts, pieces, strict=True):
+            waves[name][(first - begin) * HOP :][: len(piece)] += piece
+        return waves
+
+    def _piece(self, channel: NDArray[np.float32], held: range, begin: int, end: int) -> NDArray[np.float32]:
+        """(held · HOP,) audio → what marks some of its frames, and EDGE to either side; the network sees more."""
+        seen = range(max(begin - self.context, held.start), min(end + self.context, held.stop))
+        around = range(max(seen.start - MARGIN, held.start), min(seen.stop + MARGIN, held.stop))
+        audio = channel[(around.start - held.start) * HOP : (around.stop - held.start) * HOP]
         loudness = level(audio)
-        host = stft(audio / loudness)[seen.start - held.start : seen.stop - held.start]
+        host = stft(audio / loudness)[seen.start - around.start : seen.stop - around.start]
         seconds = np.arange(seen.start // FRAMES, -(-seen.stop // FRAMES))
         laid = self._network.message.carriers.stream(self._messages[seconds % len(self._messages)])
         message = laid.reshape(-1, laid.shape[-1])[seen.start - seconds[0] * FRAMES :][: len(seen)]
         code = self._code[np.arange(seen.start, seen.stop) % FRAMES]
         residual = self._network.mark(host[None], message[None], code[None])[0]
-        wave = istft(residual[block.start - seen.start : block.stop - seen.start])
-        return wave * np.pad(loudness, EDGE)[(block.start - held.start) * HOP :][: len(wave)]
+        wave = istft(residual[begin - seen.start : end - seen.start])
+        return wave * np.pad(loudness, EDGE)[(begin - around.start) * HOP :][: len(wave)]
 
 
 class _Line:

@@ -1,8 +1,8 @@
 """A model folder as the engine uses it: the three graphs, the carriers of the bits, and the card.
 
 A session is made when it is first needed, since a detector that finds no code never reads a message,
-and ONNX Runtime itself is imported only then. Marking goes on from block to block, so threads share the work of one;
-what is listened to is cut into parts, and each thread has its own, with all that goes on around the graphs.
+and ONNX Runtime itself is imported only then. Audio is cut into parts, and each thread has its own, with all that goes
+on around the graphs: threads that share the work of one part wait for each other at every layer.
 """
 
 import copy
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,7 +37,10 @@ CARRIERS = "carriers.safetensors"
 """The carriers of a model that has learned its own."""
 
 MOST_AT_ONCE = 4
-"""Parts that are listened to at the same time: this bounds memory. Threads beyond that share the work of one."""
+"""Parts that are worked on at the same time: this bounds memory. Threads beyond that share the work of one."""
+
+ALONE = FRAMES
+"""Hops that a thread works on at least: parts have to be seen with what is around them."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -174,6 +178,16 @@ class Network:
         with ThreadPoolExecutor(self.at_once) as pool:
             return list(pool.map(work, items))
 
+    def parts(self, first: int, last: int, longest: int) -> list[tuple[int, int]]:
+        """The hops from `first` to `last` in like parts of `longest` at most, which is ALONE or more.
+
+        All threads of `each` have as many of them, unless there is too little for that.
+        """
+        hops = last - first
+        rounds = -(-hops // (longest * self.at_once))
+        count = max(min(rounds * self.at_once, hops // ALONE), 1) if hops else 0
+        return list(pairwise(np.linspace(first, last, count + 1).round().astype(int).tolist()))
+
     def _draw(self, key: bytes) -> None:
         self.key = key
         self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
@@ -201,7 +215,9 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
-        options.intra_op_num_threads = self._threads if name == "mark" else self._threads // self.at_once
+        # What it would keep for every length of a part is half of all memory, and (on two cores) saves no time.
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        options.intra_op_num_threads = self._threads // self.at_once
         try:
             graph = self._folder.joinpath(f"{name}.onnx").read_bytes()
             session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +25,6 @@ CHUNK = 120 * FRAMES
 
 LISTENED = 10 * FRAMES
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
-
-ALONE = 2 * FRAMES
-"""Hops that a thread listens to at least: parts have to be heard with what is around them."""
 
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
@@ -144,7 +140,7 @@ class Heard:
         self.hops = -(-len(audio) // HOP)
         self.code = np.empty((self.hops, network.card.bins // network.code.carriers.tile[1]), np.float32)
         self._sound = np.empty(self.hops, bool)
-        self._rest = network.each(partial(self._listen, audio), self._parts(0, self.hops))
+        self._rest = network.each(partial(self._listen, audio), network.parts(0, self.hops, LISTENED))
         self._message = np.zeros_like(self.code)
         self._known = np.zeros(self.hops, bool)
 
@@ -157,7 +153,8 @@ class Heard:
         for first, last in spans:
             wanted[max(first, 0) : max(last, 0)] = True
         edges = np.flatnonzero(np.diff(wanted & ~self._known, prepend=False, append=False)).reshape(-1, 2)
-        self._network.each(self._read, [part for edge in edges.tolist() for part in self._parts(*edge)])
+        parts = [part for first, last in edges.tolist() for part in self._network.parts(first, last, LISTENED)]
+        self._network.each(self._read, parts)
         self._known |= wanted
         return self._message
 
@@ -178,13 +175,6 @@ class Heard:
         first, last = max(begin - context, 0), min(end + context, self.hops)
         stream = self._network.read(self._between(first, last))[0, begin - first : end - first]
         self._message[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
-
-    def _parts(self, first: int, last: int) -> list[tuple[int, int]]:
-        """From `first` to `last` in like parts, as many for every thread."""
-        threads, hops = self._network.at_once, last - first
-        rounds = -(-hops // (LISTENED * threads))
-        count = max(min(rounds * threads, hops // ALONE), min(rounds, 1))
-        return list(pairwise(np.linspace(first, last, count + 1).round().astype(int).tolist()))
 
     def _between(self, first: int, last: int) -> Rest:
         """What `locate` left, from one hop to another."""

@@ -1,7 +1,5 @@
 """The paper's own level: segments of one second whose location is known; `Ideaw.embed` and `Ideaw.extract` in numpy."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,17 +34,20 @@ def embed_segments(
 ) -> NDArray[np.float64]:
     """(batch, SEGMENT) audio and (batch, bits) zeros and ones → marked audio, each segment at `snr` dB."""
     residual = np.empty(audio.shape, np.float64)
-    for some in _batches(len(audio)):
+
+    def mark(some: slice) -> None:
         host = audio[some].astype(np.float32)
         loudness = level(host)
         slots = network.message.values(message[some]) * network.mask(code[some])
         message_stream = network.message.carriers.stream(slots)
         if network.card.whole:
             residual[some] = network.mark_whole(host / loudness, message_stream) * loudness
-            continue
+            return
         code_stream = network.code.carriers.stream(network.code.values(code[some]))
         spectrum = network.mark(stft(host / loudness), message_stream, code_stream)
         residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
+
+    network.each(mark, _batches(len(audio)))
     allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-(snr + ROUNDING) / 20)
     return audio + residual * (allowed / np.linalg.norm(residual, axis=-1, keepdims=True).clip(1e-9))
 
@@ -56,7 +57,7 @@ def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDA
 
     A segment may begin up to NEARBY hops off its mark: it is read where its slots speak most clearly.
     """
-    read = [_extract_slots(network, audio[some].astype(np.float32)) for some in _batches(len(audio))]
+    read = network.each(lambda some: _extract_slots(network, audio[some].astype(np.float32)), _batches(len(audio)))
     message, code = (np.concatenate(kind) for kind in zip(*read, strict=True))
     if network.card.code_twice:
         both = [decoded_together(network, *slots) for slots in zip(message, code, strict=True)]
@@ -109,5 +110,5 @@ def _moved(stream: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
     return padded[:, NEARBY + hops : NEARBY + hops + frames]
 
 
-def _batches(count: int) -> Iterator[slice]:
-    return (slice(first, first + BATCH) for first in range(0, count, BATCH))
+def _batches(count: int) -> list[slice]:
+    return [slice(first, first + BATCH) for first in range(0, count, BATCH)]
