@@ -11,6 +11,9 @@
     ideaw bench files --data DIR --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
+    for preset in rawbench-loose rawbench-strict audiomarkbench edits security; do
+        ideaw bench $preset --data DIR --limit 12 --out docs/results/$preset
+    done
     make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/publish.py
 
@@ -39,6 +42,12 @@ ABLATIONS = {
 }
 """Recipe → what it is; all were trained alike."""
 
+PROTOCOLS = ("rawbench-loose", "rawbench-strict", "audiomarkbench", "edits")
+"""Presets whose reports are in the README."""
+
+HARDEST = 4
+"""Attacks of a protocol that are named."""
+
 PEERS = {
     "AudioSeal": "AudioSeal has random weights here; its speed is the same.",
     "WavMark": "So has WavMark, of which ten windows and two chunks are timed, and the file is calculated from these.",
@@ -66,6 +75,7 @@ def readme(text: str) -> str:
         "unmarked": _unmarked,
         "locating": _locating,
         "speed": _speed,
+        "protocols": _protocols,
     }
     for name, section in sections.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
@@ -256,6 +266,33 @@ def _speed() -> list[str] | None:
         "",
         f"`make peers`, `python benchmarks/speed.py`: all in one run, taking turns; × is of ours. {commands}.",
         *(PEERS[peer] for peer in systems[1:]),
+    ]
+
+
+def _protocols() -> list[str] | None:
+    paths = {name: ROOT / "docs/results" / name / "metrics.json" for name in PROTOCOLS}
+    tables = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    if not tables:
+        return None
+    heads = ("attacks", "all messages right", "message right, on average", "hardest attacks", "false alarms")
+    lines = [f"| | clips | {' | '.join(heads)} |", "| --- " * (len(heads) + 2) + "|"]
+    for name, table in tables.items():
+        right = {row["label"]: row["exact"]["value"] for row in table["rows"]}
+        hardest = sorted((share, label) for label, share in right.items() if share < 1)[:HARDEST]
+        cells = [
+            str(table["clips"]),
+            str(len(right)),
+            str(sum(share == 1 for share in right.values())),
+            f"{100 * sum(right.values()) / len(right):.1f} %",
+            ", ".join(f"{label} {100 * share:.0f} %" for share, label in hardest) or "none",
+            str(sum(round(row["alarms"]["value"] * row["clips"]) for row in table["rows"])),
+        ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return [
+        *lines,
+        "",
+        "`ideaw bench NAME --data DIR --limit N --out docs/results/NAME` of 46+10 at 38 dB; every row, with intervals,",
+        "is in `docs/results/NAME/report.csv`.",
     ]
 
 

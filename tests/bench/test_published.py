@@ -116,6 +116,20 @@ def test_locating(root: Path) -> None:
     assert "| 60 s | not marked | 1.00 s | 6.00 s (6 ×) | 11.00 s (11 ×) |" in text
 
 
+def test_protocols(root: Path) -> None:
+    (root / "docs/results/edits").mkdir()
+    rows = [("crop", 1.0, 0.0), ("pitch", 0.25, 0.5), ("speed", 0.75, 0.0)]
+    table = {
+        "clips": 4,
+        "rows": [
+            {"label": label, "clips": 4, "exact": {"value": exact}, "alarms": {"value": alarms}}
+            for label, exact, alarms in rows
+        ],
+    }
+    text = shown(root, "protocols", table, "edits/metrics.json")
+    assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch 25 %, speed 75 % | 2 |" in text
+
+
 def test_speed(root: Path) -> None:
     text = shown(root, "speed", SPEED, "speed.json")
     assert "| embed, 10 s | 1 | 0.50 s | 2 × |" in text
