@@ -1,7 +1,7 @@
 """Cut the README's tables and the cards' numbers from what the benchmarks measured.
 
     for model in 46+10 22+10 10+10; do
-        ideaw bench segments --data DIR --model $model --limit 372 --others --json docs/results/segments-$model.json
+        ideaw bench segments --data DIR --model $model --others --json docs/results/segments-$model.json
     done
     for recipe in ablation-reference ablation-discriminator ablation-no-balance ablation-single-stage; do
         ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
@@ -119,7 +119,7 @@ def _segments() -> list[str] | None:
     return [
         *lines,
         "",
-        f"`ideaw bench segments --data DIR --model NAME --limit N`: {counts} seconds of speech and music",
+        f"`ideaw bench segments --data DIR --model NAME`: {counts} seconds of speech and music",
         "above −40 dBFS, unseen in training, each marked with random bits at the SNR given or above",
         f"(the lowest of any segment is {abs(lowest):.2f} dB off), location known, code and message bits together.",
         "GN noise at 35 dB, LF low-pass 5 kHz, CP MP3 64 kbit/s, QZ 2⁹ levels, RD 0.1 % of samples dropped,",
