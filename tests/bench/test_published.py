@@ -127,7 +127,7 @@ def test_protocols(root: Path) -> None:
         ],
     }
     text = shown(root, "protocols", table, "edits/metrics.json")
-    assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch 25 %, speed 75 % | 2 |" in text
+    assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch: 25 %; speed: 75 % | 2 |" in text
 
 
 def test_speed(root: Path) -> None:
