@@ -51,9 +51,9 @@ class Kept:
 
 
 def audio_given(data: Path) -> dict[str, Any]:
-    """What tells a folder of audio from another one: where it is, and the sizes of its files."""
+    """What tells a folder of audio from another one, wherever it lies: the names and the sizes of its files."""
     sizes = {str(path.relative_to(data)): path.stat().st_size for path in paths_under(data)}
-    return {"data": str(data.resolve()), "files": len(sizes), "audio": _digest(json.dumps(sizes).encode())}
+    return {"files": len(sizes), "audio": _digest(json.dumps(sizes).encode())}
 
 
 def model_given(model: str) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def _searched(kept: Kept, size: Size, ablations: Path | None, progress: Progress
 
 def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
     counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
-    audio = "the packaged samples" if data == packaged() else data
+    audio = "the packaged samples" if data == packaged() else f"the folder {data.resolve().name}"
     return f"One-second segments of {audio}: {counts}. ACC is of code and message bits together, location known."
 
 
