@@ -10,7 +10,7 @@ from torch import Tensor
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import PAPER, NetConfig
-from ideaw.nets.model import Ideaw, limit
+from ideaw.nets.model import Ideaw, apart, limit
 
 Both = tuple[Tensor, Tensor]
 
@@ -191,3 +191,18 @@ def test_drawn_carriers_serve_both_domains(seconds: Tensor, domain: str) -> None
     model, slots = Ideaw(config), _slots(config)
     marked = model.embed(seconds, *slots, 15.0, model.carriers())
     assert _right(model.extract(marked, model.carriers()), slots) > 0.9
+
+
+@torch.no_grad()
+def test_an_extractor_of_its_own_begins_as_the_embedders_blocks_and_then_goes_its_way(
+    model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor, seconds: Tensor, slots: Both
+) -> None:
+    own = Ideaw(replace(NetConfig(), shared=False)).eval()
+    own.load_state_dict(apart(model.state_dict()))
+    before = model.extract(marked, carriers)
+    assert all(torch.equal(a, b) for a, b in zip(own.extract(marked, carriers), before, strict=True))
+
+    for parameter in (p for stage in (own.message_reader, own.code_reader) if stage for p in stage.parameters()):
+        parameter += 0.01 * torch.randn_like(parameter)
+    assert torch.equal(own.embed(seconds, *slots, 21.0, carriers), marked)
+    assert not any(torch.equal(a, b) for a, b in zip(own.extract(marked, carriers), before, strict=True))

@@ -203,6 +203,15 @@ def test_a_run_may_begin_with_other_weights(folder: Path, tmp_path: Path) -> Non
     _train(OURS, folder, tmp_path / "two", begin=weights, minutes=0.0)
     assert _different({"model": model}, {"model": _kept(tmp_path / "two")[0]["model"]}) == []
 
+    apart = replace(OURS, net=replace(OURS.net, shared=False))
+    _train(apart, folder, tmp_path / "apart", begin=weights, minutes=0.0)
+    readers = {name: value for name, value in _kept(tmp_path / "apart")[0]["model"].items() if "_reader." in name}
+    assert readers
+    assert all(torch.equal(model[name.replace("_reader.", "_stage.")], value) for name, value in readers.items())
+    _train(apart, folder, tmp_path / "apart", stop_after=2)
+    trained = _kept(tmp_path / "apart")[0]["model"]
+    assert any(not torch.equal(trained[name], trained[name.replace("_reader.", "_stage.")]) for name in readers)
+
     with pytest.raises(FileError, match="neither a model folder nor a file of weights"):
         _train(OURS, folder, tmp_path / "three", begin=folder / "speech" / "0.wav")
     with pytest.raises(IdeawError, match="another network"):

@@ -24,6 +24,8 @@ class NetConfig:
     """Hidden channels of the subnets of stage 1 (of a dense block: its growth)."""
     code_width: int = 56
     """The same of stage 2."""
+    shared: bool = True
+    """Whether the extractor runs the embedder's own blocks backwards, as in the paper, or a copy trained apart."""
     balance_blocks: int = 1
     balance_width: int = 56
     domain: Literal["magnitude", "spectrum", "wavelet"] = "magnitude"

@@ -16,6 +16,8 @@ def parameters(model: AnyNet) -> dict[str, int]:
         parts: dict[str, nn.Module] = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         parts = {"stage 1": model.message_stage, "stage 2": model.code_stage, "balance block": model.balance}
+        if model.message_reader and model.code_reader:
+            parts |= {"extractor's stage 1": model.message_reader, "extractor's stage 2": model.code_reader}
     counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
     return counts | {"carriers": sum(p.numel() for p in model.parameters()) - sum(counts.values())}
 

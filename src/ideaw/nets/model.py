@@ -6,6 +6,8 @@ what is exported, and they take any number of frames. Around them lie the segmen
 and `extract` on one second of audio.
 """
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -63,6 +65,10 @@ class Ideaw(nn.Module):
         self.domain = (Magnitudes if config.domain == "magnitude" else Spectrum)(config)
         self.message_stage = Stage(config, config.message_blocks, config.message_width, self.domain.side)
         self.code_stage = Stage(config, config.code_blocks, config.code_width, self.domain.side)
+        self.message_reader: Stage | None = None
+        self.code_reader: Stage | None = None
+        if not config.shared:
+            self.message_reader, self.code_reader = copy.deepcopy((self.message_stage, self.code_stage))
         self.balance = BalanceBlock(config, self.domain.side)
         signals = config.carriers == "learned" and config.domain == "spectrum"
         self.sharpness = nn.Parameter(torch.full((2,), 1.0 if signals else 0.1))
@@ -100,12 +106,12 @@ class Ideaw(nn.Module):
         host, side = self.domain.look(received)
         if balanced:
             host = self.balance(host, side)
-        host, code = self.code_stage.inverse(host, self._auxiliary(host), side)
+        host, code = (self.code_reader or self.code_stage).inverse(host, self._auxiliary(host), side)
         return self.sharpness[1] * unfold(code, self.config.parts), host, side
 
     def read(self, host: Tensor, side: Tensor) -> Tensor:
         """What `locate` left for it → the message's stream."""
-        message = self.message_stage.inverse(host, self._auxiliary(host), side)[1]
+        message = (self.message_reader or self.message_stage).inverse(host, self._auxiliary(host), side)[1]
         return self.sharpness[0] * unfold(message, self.config.parts)
 
     # On segments (batch, SEGMENT) of 16 kHz audio; slots (batch, slots) of −1 and +1.
@@ -152,6 +158,11 @@ class Ideaw(nn.Module):
 
     def _auxiliary(self, like: Tensor) -> Tensor:
         return torch.randn_like(like) if self.config.auxiliary == "random" else torch.zeros_like(like)
+
+
+def apart(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of a network whose extractor shares the embedder's, for one that only begins with a copy of them."""
+    return {name.replace("_stage.", "_reader."): tensor for name, tensor in weights.items()} | weights
 
 
 def _spectrum(audio: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.kinds import AnyNet, make
-from ideaw.nets.model import BalanceBlock
+from ideaw.nets.model import BalanceBlock, apart
 from ideaw.nets.wavelet import ConvStack
 from ideaw.train import checkpoint, losses
 from ideaw.train.data import load_pools
@@ -199,10 +199,13 @@ def _all(yes: bool, world: int, device: torch.device) -> bool:
 
 
 def _begin_with(model: AnyNet, begin: Path) -> None:
-    """The weights of a model folder, or in a safetensors file of a checkpoint, into a network of the same sizes."""
+    """The weights of a model folder, or in a safetensors file of a checkpoint, into a network of the same sizes.
+
+    One whose extractor is trained apart may begin with those of one that shares its blocks.
+    """
     try:
         weights = load_weights(begin).state_dict() if begin.is_dir() else load_file(begin)
-        model.load_state_dict(weights)
+        model.load_state_dict(weights if model.config.shared else apart(weights))
     except (OSError, SafetensorError) as error:
         raise FileError(f"{begin} is neither a model folder nor a file of weights") from error
     except RuntimeError as error:
