@@ -50,7 +50,8 @@ def _parameters_by_hand(config: NetConfig) -> dict[str, int]:
     stages = ((config.message_blocks, config.message_width), (config.code_blocks, config.code_width))
     one, two = (n * sum(_numbers(config, net) for net in _block(config, width)) + shortcut for n, width in stages)
     learned = config.message_slots + config.code_slots if config.carriers == "learned" else 0
-    return {
+    own = {} if config.shared else {"extractor's stage 1": one, "extractor's stage 2": two}
+    return own | {
         "stage 1": one,
         "stage 2": two,
         "balance block": sum(_numbers(config, net) for net in _balance(config)),
@@ -68,12 +69,16 @@ def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
     return {"embed": one + two, "locate": balance + two, "message": balance + two + one}
 
 
-@pytest.mark.parametrize("config", [NetConfig(), PAPER, NetConfig(squeeze=10, message_blocks=3)])
+@pytest.mark.parametrize(
+    "config", [NetConfig(), NetConfig(shared=False), PAPER, NetConfig(squeeze=10, message_blocks=3)]
+)
 def test_parameters_are_those_counted_by_hand(config: NetConfig) -> None:
     assert parameters(Ideaw(config)) == _parameters_by_hand(config)
 
 
-@pytest.mark.parametrize("config", [NetConfig(), replace(PAPER, message_blocks=2, code_blocks=1)])
+@pytest.mark.parametrize(
+    "config", [NetConfig(), NetConfig(shared=False), replace(PAPER, message_blocks=2, code_blocks=1)]
+)
 def test_multiply_adds_are_those_counted_by_hand(config: NetConfig) -> None:
     assert multiply_adds(Ideaw(config)) == _multiply_adds_by_hand(config)
 
