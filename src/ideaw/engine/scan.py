@@ -173,8 +173,9 @@ def _without_slides(
     """The strongest of several marks that a path goes through, sliding from one to the other.
 
     Seconds that are hardly marked, and after which the others begin elsewhere in the second, are such a slide. The
-    path of the strongest is then found anew, without the others.
+    path of the strongest is then found anew, without the others: between `first` and `last`, which close in every time.
     """
+    first, last = 0, len(gains)
     while True:
         strong = path[scores[path] >= WEAK * np.median(scores[path])]
         seconds = np.rint(np.diff(strong) / FRAMES)
@@ -183,8 +184,8 @@ def _without_slides(
             return path
         parts = np.split(strong, jumps)
         best = max(range(len(parts)), key=lambda number: scores[parts[number]].sum())
-        first = parts[best - 1][-1] + 1 if best else 0
-        last = parts[best + 1][0] if best + 1 < len(parts) else len(gains)
+        first = parts[best - 1][-1] + 1 if best else first
+        last = parts[best + 1][0] if best + 1 < len(parts) else last
         alone = np.full_like(gains, -np.inf)
         alone[first:last] = gains[first:last]
         again = _best_path(alone)
