@@ -7,9 +7,9 @@
         ideaw export runs/$recipe models/$recipe --snr 38
         ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
     done
-    ideaw bench quality --data DIR --json docs/results/quality-46+10.json
+    ideaw bench quality --data DIR --limit 40 --json docs/results/quality-46+10.json
     ideaw bench levels --data DIR --json docs/results/levels-46+10.json --plot docs/results/levels-46+10.png
-    ideaw bench files --data DIR --json docs/results/files-46+10.json
+    ideaw bench files --data DIR --limit 48 --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw export runs/ablation-single-stage models/in-eight-bits --snr 38 --eight-bit
     ideaw bench locating --single-stage models/in-eight-bits --json docs/results/locating-46+10.json \\
@@ -175,7 +175,7 @@ def _quality() -> list[str] | None:
     for kind, values in measured["by_kind"].items():
         shown = _rounded(values)
         lines.append(f"| {kind} | {values['files']:.0f} | {' | '.join(str(shown[name]) for name in names)} |")
-    return [*lines, "", "`ideaw bench quality --data DIR`: whole files, means over them."]
+    return [*lines, "", "`ideaw bench quality --data DIR --limit N`: whole files, means over them."]
 
 
 def _files() -> list[str] | None:
@@ -193,7 +193,7 @@ def _files() -> list[str] | None:
         "| --- | --- | --- | --- |",
         *rows,
         "",
-        f"`ideaw bench files --data DIR`: {measured['clips']} clips of {measured['seconds']:g} s, 44.1 kHz stereo,",
+        f"`ideaw bench files --data DIR --limit N`: {measured['clips']} clips of {measured['seconds']:g} s, 44.1 kHz stereo,",
         f"marked at {measured['snr']:g} dB with a text of four letters, searched with `detect` as it is. Right is the",
         "whole text, wrong is any other. Bitrates are of both channels. Of clips that are marked in one place only,",
         f"intersection over union of what is found: {', '.join(places)}.",

@@ -237,7 +237,9 @@ def test_a_shaping_that_is_none_is_refused(exported: Exported, tmp_path: Path, w
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("config", [*NETS.values(), replace(OURS.net, shared=False)])
+@pytest.mark.parametrize(
+    "config", [*NETS.values(), replace(OURS.net, shared=False)], ids=[*NETS, "an extractor of its own"]
+)
 def test_weights_come_back_in_half_precision_with_their_configuration(tmp_path: Path, config: NetConfig) -> None:
     torch.manual_seed(1)
     model = Ideaw(config)

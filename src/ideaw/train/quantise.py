@@ -49,7 +49,7 @@ PRECISE = {
 """Graph → parts of the names of layers that keep their precision.
 
 Those of `mark` each add most noise to the residual if they alone have eight bits: it lies 21 dB below the mark as they
-are, and 12 if the code's two nets are rounded too. One layer of `locate` takes from the host what the code's second
+are, and 12 if the last of them is rounded too. One layer of `locate` takes from the host what the code's second
 block has added to it, and would lose a twelfth of its evidence.
 """
 
