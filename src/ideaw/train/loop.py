@@ -142,6 +142,7 @@ def train(
             log(step, {f"valid_{key}": value for key, value in found.items()})
             save()
     if world > 1:
+        dist.barrier()  # one that leaves while its last reduction is being cleared away aborts
         dist.destroy_process_group()
     return found
 
