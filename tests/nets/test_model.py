@@ -154,8 +154,8 @@ def test_a_frame_reaches_no_further_than_the_context_says() -> None:
     model, at = Ideaw(config), max(config.context.values()) + 20
     frames = 2 * at
     spectrum, streams = torch.randn(1, frames, BINS, 2), torch.randn(2, 1, frames, config.bins)
-    _, host, side = model.locate(spectrum)
-    inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": (host, side)}
+    _, *rest = model.locate(spectrum)
+    inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": rest}
     assert set(inputs) == set(config.context)
     for name, given in inputs.items():
         moved = [each.clone() for each in given]
@@ -172,8 +172,8 @@ def _lines(given: Tensor | tuple[Tensor, ...]) -> Tensor:
     """(frames, numbers) of what a function gives out: its stream or spectrum, and the host stream if there is one."""
     if isinstance(given, Tensor):
         return given[0].flatten(1)
-    code, host, _ = given
-    return torch.cat([code[0], host[0].transpose(0, 1).flatten(1)], 1)
+    code, host, _, found = given
+    return torch.cat([code[0], *(each[0].transpose(0, 1).flatten(1) for each in (host, found))], 1)
 
 
 @torch.no_grad()

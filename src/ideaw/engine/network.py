@@ -45,8 +45,8 @@ ALONE = FRAMES
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-Rest = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""What `locate` leaves for `read`."""
+Rest = tuple[NDArray[np.float32], ...]
+"""What `locate` leaves for `read`: (batch, channels, frames, bands) each."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ class Network:
 
     def locate(self, received: NDArray[np.complex64]) -> tuple[NDArray[np.float32], Rest]:
         """What was received → the code's stream, and what `read` goes on with."""
-        code, host, side = self._session("locate").run(None, {"received": _pairs(received)})
-        return code, (host, side)
+        code, *rest = self._session("locate").run(None, {"received": _pairs(received)})
+        return code, tuple(rest)
 
     def read(self, rest: Rest) -> NDArray[np.float32]:
         """What `locate` has left → the message's stream."""
-        (message,) = self._session("read").run(None, dict(zip(("host", "side"), rest, strict=True)))
+        (message,) = self._session("read").run(None, dict(zip(("host", "side", "found"), rest, strict=True)))
         return message
 
     def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -215,8 +215,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
-        # What it would keep for every length of a part is half of all memory, and (on two cores) saves no time.
-        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        options.enable_mem_pattern = False  # one for every length of a part would be half of all memory
         options.intra_op_num_threads = self._threads // self.at_once
         try:
             graph = self._folder.joinpath(f"{name}.onnx").read_bytes()

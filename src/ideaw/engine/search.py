@@ -164,10 +164,10 @@ class Heard:
         first, last = max(begin - context, 0), min(end + context, self.hops)
         inside = slice(begin - first, end - first)
         spectrum = _even_spectrum(audio, first, last)
-        code, (host, side) = self._network.locate(spectrum[None])
+        code, rest = self._network.locate(spectrum[None])
         self._sound[begin:end] = spectrum[inside].any(-1)
         self.code[begin:end] = self._network.code.carriers.narrow(code[0, inside]) * self._sound[begin:end, None]
-        return begin, (host[0][:, inside], side[0][:, inside])
+        return begin, tuple(kind[0][:, inside] for kind in rest)
 
     def _read(self, part: tuple[int, int]) -> None:
         """Fill in the message's stream from one hop to another."""
@@ -183,8 +183,7 @@ class Heard:
             for begin, rest in self._rest
             if begin < last and begin + rest[0].shape[1] > first
         ]
-        host, side = (np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
-        return host, side
+        return tuple(np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
 
 
 def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:

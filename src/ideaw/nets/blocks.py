@@ -90,11 +90,15 @@ class InvertibleBlock(nn.Module):
         scale, shift = self._mark_terms(x, side)
         return x, s * scale.exp() + shift
 
-    def inverse(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+    def find(self, x: Tensor, s: Tensor, side: Tensor) -> Tensor:
+        """The first half of the inverse: the watermark stream that came in."""
         scale, shift = self._mark_terms(x, side)
-        s = (s - shift) * (-scale).exp()
+        return (s - shift) * (-scale).exp()
+
+    def clear(self, x: Tensor, s: Tensor) -> Tensor:
+        """The second half: the host stream that came in, without what that watermark stream has added to it."""
         scale, shift = self._host_terms(s)
-        return (x - shift) * (-scale).exp(), s
+        return (x - shift) * (-scale).exp()
 
     def _host_terms(self, s: Tensor) -> tuple[Tensor, Tensor]:
         scale, shift = self.to_host(s)

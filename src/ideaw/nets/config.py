@@ -71,8 +71,10 @@ class NetConfig:
     def context(self) -> dict[str, int]:
         """Function → frames to each side of a moment that it can see: one for each convolution in a row."""
         convolutions = {"conv": 3, "dense": 5}[self.subnet]
-        message, code = 2 * convolutions * self.message_blocks, 2 * convolutions * self.code_blocks
-        return {"mark": message + code, "locate": code + convolutions * self.balance_blocks, "read": message}
+        message, code = 2 * self.message_blocks, 2 * self.code_blocks
+        # The last net of stage 2 is left to `read`, which does not need the last of stage 1.
+        nets = {"mark": message + code, "locate": self.balance_blocks + max(code - 1, 0), "read": message}
+        return {function: convolutions * number for function, number in nets.items()}
 
 
 PAPER = NetConfig(

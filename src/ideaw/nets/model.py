@@ -30,11 +30,20 @@ class Stage(nn.Module):
             x, s = block(x, s, side)
         return x, s
 
-    def inverse(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-        for block in reversed(list(self.blocks)):
+    def find(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+        """The inverse as far as the watermark stream that came in; the host stream is left for `clear`."""
+        for number, block in reversed(list(enumerate(self.blocks))):
             assert isinstance(block, InvertibleBlock)
-            x, s = block.inverse(x, s, side)
+            s = block.find(x, s, side)
+            x = block.clear(x, s) if number else x
         return x, s
+
+    def clear(self, x: Tensor, s: Tensor) -> Tensor:
+        """The rest of the way: the host stream without what the first block has added to it."""
+        for block in self.blocks[:1]:
+            assert isinstance(block, InvertibleBlock)
+            x = block.clear(x, s)
+        return x
 
 
 class BalanceBlock(nn.Module):
@@ -101,18 +110,20 @@ class Ideaw(nn.Module):
             after, _ = self.code_stage(after, self._fold(code), side)
         return self.domain.residual(host, after - before)
 
-    def locate(self, received: Tensor, balanced: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-        """What was received → the code's stream, and the host stream and what is told besides, for `read`."""
+    def locate(self, received: Tensor, balanced: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What was received → the code's stream, and for `read` the host stream, what is told besides, and the code.
+
+        The host still has in it what the first block of stage 2 added: only a message needs it without.
+        """
         host, side = self.domain.look(received)
         if balanced:
             host = self.balance(host, side)
-        host, code = (self.code_reader or self.code_stage).inverse(host, self._auxiliary(host), side)
-        return self.sharpness[1] * unfold(code, self.config.parts), host, side
+        host, found = (self.code_reader or self.code_stage).find(host, self._auxiliary(host), side)
+        return self.sharpness[1] * unfold(found, self.config.parts), host, side, found
 
-    def read(self, host: Tensor, side: Tensor) -> Tensor:
+    def read(self, host: Tensor, side: Tensor, found: Tensor) -> Tensor:
         """What `locate` left for it → the message's stream."""
-        message = (self.message_reader or self.message_stage).inverse(host, self._auxiliary(host), side)[1]
-        return self.sharpness[0] * unfold(message, self.config.parts)
+        return self._read_first_stage((self.code_reader or self.code_stage).clear(host, found), side)
 
     # On segments (batch, SEGMENT) of 16 kHz audio; slots (batch, slots) of −1 and +1.
 
@@ -144,14 +155,18 @@ class Ideaw(nn.Module):
         balanced: bool = True,
     ) -> tuple[Tensor, Tensor]:
         """Logits of the slots of message and code, positive for 1."""
-        code, host, side = self.locate(_spectrum(audio), balanced)
-        return carriers[0].logits(self.read(host, side), phase), carriers[1].logits(code, phase)
+        code, *rest = self.locate(_spectrum(audio), balanced)
+        return carriers[0].logits(self.read(*rest), phase), carriers[1].logits(code, phase)
 
     def extract_first_stage(
         self, audio: Tensor, carriers: tuple[Carriers, Carriers], phase: Tensor | None = None
     ) -> Tensor:
         """Logits of the message's slots where only stage 1 has marked."""
-        return carriers[0].logits(self.read(*self.domain.look(_spectrum(audio))), phase)
+        return carriers[0].logits(self._read_first_stage(*self.domain.look(_spectrum(audio))), phase)
+
+    def _read_first_stage(self, host: Tensor, side: Tensor) -> Tensor:
+        _, message = (self.message_reader or self.message_stage).find(host, self._auxiliary(host), side)
+        return self.sharpness[0] * unfold(message, self.config.parts)
 
     def _fold(self, stream: Tensor) -> Tensor:
         return fold(stream, self.config.parts, self.config.bands)

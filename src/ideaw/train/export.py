@@ -48,8 +48,8 @@ Ends = tuple[tuple[str, ...], tuple[str, ...]]
 
 GRAPHS: dict[str, Ends] = {
     "mark": (("host", "message", "code"), ("residual",)),
-    "locate": (("received",), ("code", "host", "side")),
-    "read": (("host", "side"), ("message",)),
+    "locate": (("received",), ("code", "host", "side", "found")),
+    "read": (("host", "side", "found"), ("message",)),
 }
 """Graph → its inputs and outputs."""
 
@@ -183,7 +183,7 @@ def _graph(model: AnyNet, name: str) -> onnx.ModelProto:
         config, side = model.config, model.domain.side
         spectrum, stream = (2, FRAMES + 1, BINS, 2), (2, FRAMES + 1, model.width)
         folded = (2, config.channels, FRAMES + 1, config.bands)
-        shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:])}
+        shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:]), "found": folded}
         shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
         free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}
     with _quietly():

@@ -241,7 +241,8 @@ def compile_blocks(model: AnyNet) -> None:
     """Compile block by block: those of a stage are alike, so each kind is compiled once."""
     for module in model.modules():
         if isinstance(module, InvertibleBlock):
-            module.inverse = torch.compile(module.inverse, dynamic=False)  # type: ignore[method-assign]
+            module.find = torch.compile(module.find, dynamic=False)  # type: ignore[method-assign]
+            module.clear = torch.compile(module.clear, dynamic=False)  # type: ignore[method-assign]
         if isinstance(module, InvertibleBlock | BalanceBlock | ConvStack):
             module.forward = torch.compile(module.forward, dynamic=False)  # type: ignore[assignment, method-assign]
 
