@@ -66,14 +66,14 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
     if best is None:
         there = [each for each in found if each.chance < limit]
         logits = min(there, key=lambda each: each.chance).reading.logits if there else ()
-        return Detection(False, None, least, _segments(there, seconds, pace), tuple(map(float, logits)), None)
+        return Detection(False, None, least, _segments(there, keys, seconds, pace), tuple(map(float, logits)), None)
     sure = [each for each in found if each.p_value < limit or each.trace.owner == best.trace.owner]
     assert best.reading.message is not None
     return Detection(
         True,
         best.reading.message.content,
         best.p_value,
-        _segments(sure, seconds, pace),
+        _segments(sure, keys, seconds, pace),
         tuple(map(float, best.reading.logits)),
         keys[best.trace.owner],
         _speed(best.trace, pace),
@@ -173,7 +173,7 @@ def _together(found: list[Found], owners: Sequence[Network]) -> list[Found]:
     return out
 
 
-def _segments(found: list[Found], seconds: float, pace: float) -> list[Segment]:
+def _segments(found: list[Found], keys: Sequence[Key], seconds: float, pace: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
     second = HOP / RATE / pace
     return [
@@ -183,6 +183,7 @@ def _segments(found: list[Found], seconds: float, pace: float) -> list[Segment]:
             float(each.trace.scores.mean()),
             each.reading.message is not None,
             None if each.reading.message is None else each.reading.message.content,
+            keys[each.trace.owner],
         )
         for each in sorted(found, key=lambda each: each.trace.first)
     ]

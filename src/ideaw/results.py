@@ -18,9 +18,11 @@ class Segment:
     """Whether the message can be read from this stretch alone."""
     message: Content | None = None
     """The message of this stretch; in spliced audio they may differ."""
+    key: Key | None = None
+    """The key that this stretch was marked with."""
 
     def __str__(self) -> str:
-        read = "message read" if self.message_ok else "message not readable here alone"
+        read = "message not readable here alone" if self.message is None else str(Message(self.message))
         return f"{self.start:.2f}–{self.end:.2f} s, score {self.score:.1f}, {read}"
 
 

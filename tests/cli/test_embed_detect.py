@@ -213,6 +213,25 @@ def test_several_keys_are_tried_and_the_right_one_is_named(tmp_path: Path, spoke
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
+def test_every_stretch_of_audio_that_two_have_marked_is_told_with_its_message_and_key(
+    tmp_path: Path, spoken: Path, keys: list[Path]
+) -> None:
+    pieces = []
+    for key, message in zip(keys[:2], ("one", "two"), strict=True):
+        assert run("embed", spoken, tmp_path / f"{message}.wav", "-m", message, "--key", key).code == 0
+        pieces.append(sf.read(tmp_path / f"{message}.wav")[0][:80_000])
+    sf.write(tmp_path / "both.wav", np.concatenate(pieces), 16_000)
+    asked = ("detect", tmp_path / "both.wav", "--key", keys[0], "--key", keys[1], "--speeds", "none")
+
+    first, *lines = run(*asked).out.splitlines()
+    assert first.startswith(f"{tmp_path / 'both.wav'}: found ")
+    assert [line.split(", ", 2)[2] for line in lines] == [f'"one", key {keys[0]}', f'"two", key {keys[1]}']
+    told = json.loads(run(*asked, "--json").out)["segments"]
+    assert [(each["message"], each["key"]) for each in told] == [("one", str(keys[0])), ("two", str(keys[1]))]
+    for each, span in zip(told, ((0, 5), (5, 10)), strict=True):
+        assert (each["start"], each["end"]) == pytest.approx(span, abs=0.5)
+
+
 def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
     samples, rate = sf.read(marked)
     sf.write(tmp_path / "fast.wav", soxr.resample(samples[32_000:], 1.1 * rate, rate), rate)

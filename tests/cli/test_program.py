@@ -21,6 +21,8 @@ COMMANDS = ("embed", "detect", "compare", "attack", "models", "demo", "train", "
 
 def test_version_and_help() -> None:
     assert run_process("--version").out == f"ideaw {version('ideaw')}\n"
+    module = subprocess.run([sys.executable, "-m", "ideaw", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout == run_process("--version").out
     told = run_process("--help")
     assert told.code == 0
     assert all(f" {command} " in told.out for command in COMMANDS)

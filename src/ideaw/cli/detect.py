@@ -26,6 +26,9 @@ class Speed(Enum):
     ALL = "all"
 
 
+Owners = dict[Key, str | None]
+"""Keys that are tried, with the file of each; the public one has none."""
+
 FOUND, NOT_FOUND, ERROR = 0, 1, 2
 """Exit codes; the highest of all files counts."""
 
@@ -48,7 +51,7 @@ def detect(
     if plot is not None:
         _check_plot(plot, paths)
     marker = ideaw.load(model)
-    owners: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
+    owners: Owners = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
     worst, answers = FOUND, []
     for path in paths:
         try:
@@ -60,10 +63,12 @@ def detect(
             worst = ERROR
             continue
         worst = max(worst, FOUND if found.found else NOT_FOUND)
-        answers.append({"file": str(path)} | _answer(found) | {"key": owners.get(found.key) if found.key else None})
+        answers.append({"file": str(path)} | _answer(found, owners))
         if not as_json:
-            whose = f", key {owners[found.key]}" if found.key and len(owners) > 1 else ""
-            console.say(f"{path}: {found}{whose}")
+            console.say(f"{path}: {found}{_whose(found, owners)}")
+            if len({(segment.message, segment.key) for segment in found.segments if segment.message_ok}) > 1:
+                for segment in found.segments:
+                    console.say(f"  {segment}{_whose(segment, owners)}")
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(worst)
@@ -88,7 +93,11 @@ def _search(marker: ideaw.Marker, path: Path, keys: list[Key], speeds: Speed, pl
     return found
 
 
-def _answer(found: Detection) -> dict[str, Any]:
+def _whose(found: Detection | Segment, owners: Owners) -> str:
+    return f", key {owners[found.key]}" if found.key and len(owners) > 1 else ""
+
+
+def _answer(found: Detection, owners: Owners) -> dict[str, Any]:
     """A detection as JSON has it: bytes in hexadecimal digits, bits as a string of 0 and 1."""
     return {
         "found": found.found,
@@ -96,15 +105,14 @@ def _answer(found: Detection) -> dict[str, Any]:
         "kind": kind(found.message),
         "p_value": found.p_value,
         "speed": round(found.speed, 4),
-        "segments": [_entries(segment) for segment in found.segments],
+        "segments": [_entries(segment, owners) for segment in found.segments],
+        "key": owners.get(found.key) if found.key else None,
     }
 
 
-def _entries(segment: Segment) -> dict[str, Any]:
-    return {
-        name: _written(value) if isinstance(value, bytes | tuple) else value
-        for name, value in dataclasses.asdict(segment).items()
-    }
+def _entries(segment: Segment, owners: Owners) -> dict[str, Any]:
+    told = {"message": _written(segment.message), "key": owners.get(segment.key) if segment.key else None}
+    return dataclasses.asdict(segment) | told
 
 
 def _written(content: Content | None) -> str | None:
