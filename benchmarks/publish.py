@@ -9,7 +9,7 @@
     done
     ideaw bench quality --data DIR --limit 40 --json docs/results/quality-46+10.json
     ideaw bench levels --data DIR --json docs/results/levels-46+10.json --plot docs/results/levels-46+10.png
-    ideaw bench files --data DIR --limit 48 --json docs/results/files-46+10.json
+    ideaw bench files --data DIR --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw export runs/ablation-single-stage models/in-eight-bits --snr 38 --eight-bit
     ideaw bench locating --single-stage models/in-eight-bits --json docs/results/locating-46+10.json \\

@@ -205,7 +205,7 @@ def _peak(name: str, folder: Path, sounds: dict[str, Path]) -> dict[str, float]:
 
 def _starts(pythons: dict[str, str], clip: Path, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds of imports and of our commands, taking turns."""
-    cli = (sys.executable, "-m", "ideaw.cli")
+    cli = (sys.executable, "-m", "ideaw")
     packages = {name: package for name in pythons if (package := SYSTEMS[name].package) is not None}
     imports = {SYSTEMS[name].title: (pythons[name], "-c", f"import {package}") for name, package in packages.items()}
     commands = {"ideaw --help": (*cli, "--help"), "ideaw detect, 1 s": (*cli, "detect", str(clip))}

@@ -68,7 +68,8 @@ def test_a_trace_says_what_and_where_and_whose(network: Network) -> None:
         assert (found.found, found.message, found.key) == (True, "hey", key)
         assert found.p_value < SURE
         (segment,) = found.segments
-        assert (segment.start, segment.end, segment.message_ok, segment.message) == (0.5, 4.5, True, "hey")
+        assert (segment.start, segment.end, segment.message_ok) == (0.5, 4.5, True)
+        assert (segment.message, segment.key) == ("hey", key)
         bits = Message("hey").frame(network.card.message_bits, key)
         assert np.array_equal(np.array(found.bit_confidence) > 0, bits > 0)
 
@@ -94,7 +95,7 @@ def test_a_code_whose_message_cannot_be_read_is_told_but_not_found(network: Netw
     found = decide(_search(network, _trace(noise)), [PUBLIC, OTHER], 10.0)
     assert (found.found, found.message) == (False, None)
     assert found.p_value < 1e-80
-    assert [(segment.message_ok, segment.message) for segment in found.segments] == [(False, None)]
+    assert [(segment.message_ok, segment.message, segment.key) for segment in found.segments] == [(False, None, PUBLIC)]
     assert len(found.bit_confidence) == network.card.message_bits
     assert "not readable" in str(found)
     # Nor is a code told that may be an accident.

@@ -1,5 +1,6 @@
-"""`python -m ideaw`: the command, where its script is not on the PATH."""
+"""`python -m ideaw`: the command for launchers that want a module, and where its script is not on the PATH."""
 
 from ideaw.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -213,23 +213,42 @@ def test_several_keys_are_tried_and_the_right_one_is_named(tmp_path: Path, spoke
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
+def _joined(folder: Path, spoken: Path, *parts: tuple[str, tuple[object, ...]]) -> Path:
+    """Five seconds of speech for each message, with the options that it was embedded with."""
+    pieces = []
+    for message, options in parts:
+        part = folder / f"{len(pieces)}.wav"
+        part.unlink(missing_ok=True)
+        assert run("embed", spoken, part, "-m", message, *options).code == 0
+        pieces.append(sf.read(part)[0][:80_000])
+    sf.write(folder / "joined.wav", np.concatenate(pieces), 16_000)
+    return folder / "joined.wav"
+
+
 def test_every_stretch_of_audio_that_two_have_marked_is_told_with_its_message_and_key(
     tmp_path: Path, spoken: Path, keys: list[Path]
 ) -> None:
-    pieces = []
-    for key, message in zip(keys[:2], ("one", "two"), strict=True):
-        assert run("embed", spoken, tmp_path / f"{message}.wav", "-m", message, "--key", key).code == 0
-        pieces.append(sf.read(tmp_path / f"{message}.wav")[0][:80_000])
-    sf.write(tmp_path / "both.wav", np.concatenate(pieces), 16_000)
-    asked = ("detect", tmp_path / "both.wav", "--key", keys[0], "--key", keys[1], "--speeds", "none")
+    given = [(message, ("--key", key)) for message, key in zip(("one", "two"), keys, strict=False)]
+    joined = _joined(tmp_path, spoken, *given)
+    asked = ("detect", joined, "--key", keys[0], "--key", keys[1], "--speeds", "none")
 
     first, *lines = run(*asked).out.splitlines()
-    assert first.startswith(f"{tmp_path / 'both.wav'}: found ")
+    assert first.startswith(f"{joined}: found ")
     assert [line.split(", ", 2)[2] for line in lines] == [f'"one", key {keys[0]}', f'"two", key {keys[1]}']
-    told = json.loads(run(*asked, "--json").out)["segments"]
+    answer = run(*asked, "--json").out
+    assert not any(key.read_text().strip() in answer for key in keys)
+    told = json.loads(answer)["segments"]
     assert [(each["message"], each["key"]) for each in told] == [("one", str(keys[0])), ("two", str(keys[1]))]
     for each, span in zip(told, ((0, 5), (5, 10)), strict=True):
         assert (each["start"], each["end"]) == pytest.approx(span, abs=0.5)
+
+
+def test_stretches_are_listed_where_their_messages_differ(tmp_path: Path, spoken: Path) -> None:
+    _, *lines = run("detect", _joined(tmp_path, spoken, ("one", ()), ("two", ())), "--speeds", "none").out.splitlines()
+    assert [line.split(", ", 2)[2] for line in lines] == ['"one"', '"two"']
+    same = _joined(tmp_path, spoken, ("one", ()), ("one", ()))
+    told = run("detect", same, "--speeds", "none")
+    assert (told.code, told.out.count("\n")) == (0, 1)
 
 
 def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:

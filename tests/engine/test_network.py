@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Barrier, current_thread
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -78,13 +79,13 @@ def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: N
         their_message = model.read(*their_rest)
     our_code, our_rest = network.locate(host)
     our_message = network.read(our_rest)
-    # Eight bits: each is itself and some noise. The code's stream has most, 0.38 of it: where there is no code, as
+    # Eight bits: each is itself and some noise. The code's stream has most, 0.26 of it: where there is no code, as
     # here, the stream is faint, and rounding is not.
     all_ours = network.mark(host, message, code), our_code, *our_rest, our_message
     all_theirs = residual, their_code, *their_rest, their_message
     for ours, theirs in zip(all_ours, all_theirs, strict=True):
         assert ours.shape == theirs.shape
-        assert np.linalg.norm(ours - theirs.numpy()) < 0.45 * np.linalg.norm(theirs.numpy())
+        assert np.linalg.norm(ours - theirs.numpy()) < 0.35 * np.linalg.norm(theirs.numpy())
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
@@ -322,6 +323,22 @@ def test_graphs_of_another_model_are_refused(copy: Path, host: NDArray[np.comple
     other = Network(copy)
     for work in (lambda: other.locate(host), lambda: other.read(rest)):
         with pytest.raises(ModelError, match="does not fit the card"):
+            work()
+
+
+def test_graphs_of_an_earlier_version_are_refused(copy: Path, host: NDArray[np.complex64]) -> None:
+    rest = Network(copy).locate(host)[1]
+    for name in ("locate", "read"):
+        graph = onnx.load(copy / f"{name}.onnx")
+        for node in graph.graph.node:
+            for ends in (node.input, node.output):
+                ends[:] = ["code_found" if end == "found" else end for end in ends]
+        for end in (*graph.graph.input, *graph.graph.output):
+            end.name = "code_found" if end.name == "found" else end.name
+        onnx.save(graph, copy / f"{name}.onnx")
+    other = Network(copy)
+    for work in (lambda: other.locate(host), lambda: other.read(rest)):
+        with pytest.raises(ModelError, match="export the model again"):
             work()
 
 

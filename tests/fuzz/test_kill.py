@@ -21,7 +21,7 @@ def source(tmp_path_factory: pytest.TempPathFactory, speech: np.ndarray) -> Path
 
 
 def embedding(source: Path, target: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ideaw.cli", "embed", source, target, "-m", "hey"]
+    command = [sys.executable, "-m", "ideaw", "embed", source, target, "-m", "hey"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 

@@ -67,6 +67,7 @@ def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
     one, two = (n * work(b) for n, b in zip((config.message_blocks, config.code_blocks), blocks, strict=True))
     # The nets of the first block that change the host: they are needed to read what lies under that stage alone.
     last_of_one, last_of_two = (work(block[: len(block) // 2]) for block in blocks)
+    last_of_two *= min(config.code_blocks, 1)
     locate = work(_balance(config)) + two - last_of_two
     return {"embed": one + two, "locate": locate, "message": locate + last_of_two + one - last_of_one}
 
@@ -79,7 +80,13 @@ def test_parameters_are_those_counted_by_hand(config: NetConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [NetConfig(), NetConfig(shared=False), replace(PAPER, message_blocks=2, code_blocks=1)]
+    "config",
+    [
+        NetConfig(),
+        NetConfig(shared=False),
+        NetConfig(code_bits=0, code_slots=0, code_blocks=0),
+        replace(PAPER, message_blocks=2, code_blocks=1),
+    ],
 )
 def test_multiply_adds_are_those_counted_by_hand(config: NetConfig) -> None:
     assert multiply_adds(Ideaw(config)) == _multiply_adds_by_hand(config)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.nets.config import PAPER, NetConfig
-from ideaw.nets.domains import EVERY, SILENCE, THIRD, Magnitudes, Spectrum, envelope, fold, unfold
+from ideaw.nets.domains import EVERY, NEAR, SILENCE, Magnitudes, Spectrum, envelope, fold, unfold
 from ideaw.nets.spectrum import level, stft
 
 
@@ -109,6 +109,6 @@ def test_the_envelope_is_the_mean_around_a_bin_of_its_own_frame() -> None:
     power = torch.zeros(1, 3, 100)
     power[0, 1, 50] = 1
     around = envelope(power) - SILENCE
-    near = THIRD**2 // 2
-    assert around[0, 1, 50 - near : 51 + near] == pytest.approx(1 / THIRD**2, rel=1e-5)
+    near = NEAR // 2
+    assert around[0, 1, 50 - near : 51 + near] == pytest.approx(1 / NEAR, rel=1e-5)
     assert float(around.sum()) == pytest.approx(1, rel=1e-4)

@@ -169,7 +169,7 @@ def test_a_frame_reaches_no_further_than_the_context_says() -> None:
 
 
 def _lines(given: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """(frames, numbers) of what a function gives out: its stream or spectrum, and the host stream if there is one."""
+    """(frames, numbers) of what a function gives out: its stream or spectrum, and what it leaves for `read`."""
     if isinstance(given, Tensor):
         return given[0].flatten(1)
     code, host, _, found = given

@@ -93,8 +93,13 @@ def _search(marker: ideaw.Marker, path: Path, keys: list[Key], speeds: Speed, pl
     return found
 
 
+def _owner(found: Detection | Segment, owners: Owners) -> str | None:
+    """The file of the key; None where there is none."""
+    return None if found.key is None else owners[found.key]
+
+
 def _whose(found: Detection | Segment, owners: Owners) -> str:
-    return f", key {owners[found.key]}" if found.key and len(owners) > 1 else ""
+    return f", key {_owner(found, owners)}" if found.key and len(owners) > 1 else ""
 
 
 def _answer(found: Detection, owners: Owners) -> dict[str, Any]:
@@ -106,13 +111,12 @@ def _answer(found: Detection, owners: Owners) -> dict[str, Any]:
         "p_value": found.p_value,
         "speed": round(found.speed, 4),
         "segments": [_entries(segment, owners) for segment in found.segments],
-        "key": owners.get(found.key) if found.key else None,
+        "key": _owner(found, owners),
     }
 
 
 def _entries(segment: Segment, owners: Owners) -> dict[str, Any]:
-    told = {"message": _written(segment.message), "key": owners.get(segment.key) if segment.key else None}
-    return dataclasses.asdict(segment) | told
+    return dataclasses.asdict(segment) | {"message": _written(segment.message), "key": _owner(segment, owners)}
 
 
 def _written(content: Content | None) -> str | None:

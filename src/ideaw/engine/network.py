@@ -46,7 +46,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Rest = tuple[NDArray[np.float32], ...]
-"""What `locate` leaves for `read`: (batch, channels, frames, bands) each."""
+"""What `locate` leaves for `read`: (batch, channels, frames, bands) each, in the order of REST."""
+
+REST = ("host", "side", "found")
+"""The last outputs of `locate`, which are the inputs of `read`."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class Network:
 
     def read(self, rest: Rest) -> NDArray[np.float32]:
         """What `locate` has left → the message's stream."""
-        (message,) = self._session("read").run(None, dict(zip(("host", "side", "found"), rest, strict=True)))
+        (message,) = self._session("read").run(None, dict(zip(REST, rest, strict=True)))
         return message
 
     def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -222,6 +225,9 @@ class Network:
             session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as problem:  # ONNX Runtime has no base class of its own for a graph that it cannot load
             raise ModelError(f"{name}.onnx of {self._folder} is damaged or of another version") from problem
+        left = {"locate": session.get_outputs()[1:], "read": session.get_inputs()}.get(name)
+        if left is not None and tuple(end.name for end in left) != REST:
+            raise ModelError(f"{name}.onnx of {self._folder} is of another version: export the model again")
         ends = (*session.get_inputs(), *session.get_outputs())
         if {end.shape[-1] for end in ends if end.name in ("message", "code")} != {self.card.bins}:
             raise ModelError(f"{name}.onnx of {self._folder} does not fit the card of {self.card.name}")

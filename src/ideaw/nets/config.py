@@ -71,9 +71,14 @@ class NetConfig:
     def context(self) -> dict[str, int]:
         """Function → frames to each side of a moment that it can see: one for each convolution in a row."""
         convolutions = {"conv": 3, "dense": 5}[self.subnet]
-        message, code = 2 * self.message_blocks, 2 * self.code_blocks
-        # The last net of stage 2 is left to `read`, which does not need the last of stage 1.
-        nets = {"mark": message + code, "locate": self.balance_blocks + max(code - 1, 0), "read": message}
+        # Of a stage's last block only what it does to the host is marked, and the code's first does not look at it;
+        # backwards, the last net of stage 2 is left to `read`, which needs all of stage 1 but its last.
+        message, code = 2 * self.message_blocks - 1, max(2 * self.code_blocks - 1, 0)
+        nets = {
+            "mark": message + max(code - 1, 0),
+            "locate": self.balance_blocks + code,
+            "read": message + min(self.code_blocks, 1),
+        }
         return {function: convolutions * number for function, number in nets.items()}
 
 

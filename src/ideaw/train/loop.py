@@ -233,7 +233,8 @@ def _device(world: int) -> torch.device:
     else:
         device = torch.device("cpu")
     if world > 1:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        on_gpu = device.type == "cuda"
+        dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None)
     return device
 
 
