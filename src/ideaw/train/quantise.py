@@ -56,8 +56,8 @@ has added to it: rounded, they lose messages after stretch, resampling and noise
 OUTLIERS = {"mark": 99.97, "locate": 99.8, "read": 99.5}
 """Graph → percentile of the values up to which a range goes: a wider one would make everything else coarser.
 
-An extractor loses less if it cuts off more, since what stands out in attacked audio was not marked; but one that locates
-with 99.5 loses a mark that lies under another.
+An extractor loses less if it cuts off more, since what stands out in attacked audio was not marked; but `locate` with
+99.5 loses one of six marks that lie under another.
 """
 
 SECONDS = 4
