@@ -50,6 +50,7 @@ class Detection:
             why = "a mark is there, but its message is not readable" if self.segments else "no mark"
             return f"not found: {why} (p = {self.p_value:.1e})"
         assert self.message is not None
-        marked = sum(segment.end - segment.start for segment in self.segments)
+        mine = (segment for segment in self.segments if segment.key == self.key)
+        marked = sum(segment.end - segment.start for segment in mine if segment.message in (self.message, None))
         pace = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
         return f"found {Message(self.message)} in {marked:.1f} s of audio{pace} (p = {self.p_value:.1e})"

@@ -233,7 +233,8 @@ def test_every_stretch_of_audio_that_two_have_marked_is_told_with_its_message_an
     asked = ("detect", joined, "--key", keys[0], "--key", keys[1], "--speeds", "none")
 
     first, *lines = run(*asked).out.splitlines()
-    assert first.startswith(f"{joined}: found ")
+    assert first.startswith((f'{joined}: found "one" in ', f'{joined}: found "two" in '))
+    assert float(first.split(" in ")[1].split()[0]) == pytest.approx(5, abs=0.5)  # not what the other has marked
     assert [line.split(", ", 2)[2] for line in lines] == [f'"one", key {keys[0]}', f'"two", key {keys[1]}']
     answer = run(*asked, "--json").out
     assert not any(key.read_text().strip() in answer for key in keys)
