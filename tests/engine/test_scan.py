@@ -161,7 +161,7 @@ def test_p_values_are_no_smaller_than_the_chance_of_them(streams: list[NDArray[n
 def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
     for stream in streams:
         moving = stream - stream.mean(0)
-        every = np.array([scan._every_score(moving, carriers, slots @ carriers.read) for carriers, slots in codes])
+        every = np.array([scan._every_score(moving, each, each.expected(slots)) for each, slots in codes])
         full = every[:, FRAMES : len(stream) : 16]  # seconds that lie wholly in the audio
         assert np.abs(full.mean(0)).max() < 4.5 / np.sqrt(KEYS)
         assert np.abs(full.var(0) - 1).max() < 4.5 * np.sqrt(2 / KEYS)

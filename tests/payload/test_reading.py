@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.payload.correction import BlockCode, block_code
+from ideaw.payload.correction import BlockCode, block_code, usual_slots
 from ideaw.payload.keys import PUBLIC, Key
 from ideaw.payload.message import Content, Message
 from ideaw.payload.plan import Plan
@@ -25,18 +25,20 @@ from ideaw.payload.reading import (
 )
 
 SLOTS = 98
+"""Of values that no code is asked about."""
+
 KEY = Key(bytes(range(16)))
 LONG_ONES = ("track-0042", "Größe, 20 Zeichen €", b"\x00\xff\x00\xff\x00", (0, 1, 1) * 20)
 
 
 def code(bits: int) -> BlockCode:
-    return block_code(bits, SLOTS)
+    return block_code(bits, usual_slots(bits))
 
 
 def received(frames: NDArray[np.uint8], snr: float, seed: int = 0) -> NDArray[np.float64]:
-    """Slots of these frames in white noise; `snr` is the power of a slot by that of its noise."""
+    """Slots of these frames in white noise of variance 1; a second has the energy of 100 slots with the power `snr`."""
     words = 2.0 * code(frames.shape[1]).encode(frames) - 1
-    return np.sqrt(snr) * words + np.random.default_rng(seed).normal(size=words.shape)
+    return np.sqrt(100 * snr / words.shape[1]) * words + np.random.default_rng(seed).normal(size=words.shape)
 
 
 def frames_of(content: Content, bits: int, seconds: float, key: Key = PUBLIC) -> NDArray[np.uint8]:
@@ -117,7 +119,7 @@ def test_seconds_that_cannot_be_read_are_gaps() -> None:
     rng = np.random.default_rng(1)
     for lost in ([0, 3, 4, 8, 9], [1, 2, 5], [9]):
         noise, silence = values.copy(), values.copy()
-        noise[lost] = rng.normal(size=(len(lost), SLOTS))
+        noise[lost] = rng.normal(size=(len(lost), values.shape[1]))
         silence[lost] = 0
         assert said(noise, 46) == "track-0042"
         assert said(silence, 46) == "track-0042"
@@ -128,7 +130,7 @@ def test_wrong_slots_are_corrected() -> None:
     values = received(frames_of("track-0042", 46, 6), 1e6)
     rng = np.random.default_rng(2)
     for row in values:
-        row[rng.permutation(SLOTS)[:9]] *= -1  # as many as half the code's distance
+        row[rng.permutation(len(row))[:80]] *= -1
     assert said(values, 46) == "track-0042"
 
 
@@ -196,22 +198,22 @@ def test_a_wrong_key_finds_nothing(content: Content, bits: int, seconds: int) ->
 
 @pytest.mark.parametrize("bits", [46, 22, 10])
 def test_noise_and_silence_say_nothing(bits: int) -> None:
-    rng = np.random.default_rng(4)
+    rng, slots = np.random.default_rng(4), usual_slots(bits)
     for seconds in (1, 2, 30):
         for values in (
-            np.zeros((seconds, SLOTS)),
-            rng.normal(size=(seconds, SLOTS)),
-            rng.laplace(size=(seconds, SLOTS)),
+            np.zeros((seconds, slots)),
+            rng.normal(size=(seconds, slots)),
+            rng.laplace(size=(seconds, slots)),
         ):
             found = read(values, code(bits))
             assert (found.message, found.missing, found.p_value) == (None, 0, 1)
-    assert read(np.zeros((0, SLOTS)), code(bits)).message is None
+    assert read(np.zeros((0, slots)), code(bits)).message is None
 
 
 @pytest.mark.parametrize("bits", [46, 22, 10])
 def test_random_values_are_believed_less_often_than_the_bound_says(bits: int) -> None:
     # Every word of random values that is believed before its check is looked at; one in 2^check passes it.
-    values = np.random.default_rng(5).normal(size=(1000 if bits == 46 else 3000, SLOTS))
+    values = np.random.default_rng(5).normal(size=(1000 if bits == 46 else 3000, usual_slots(bits)))
     words = code(bits).encode(code(bits).decode(values) > 0)
     check = {46: 11, 22: 9, 10: 3}[bits]
     p_values = [exp(min(0, (bits - check) * log(2) + chance(*pair))) for pair in zip(values, words, strict=True)]
@@ -288,7 +290,7 @@ def test_what_some_seconds_surely_say_is_told_for_all(bits: int) -> None:
 
 def test_what_takes_several_seconds_is_not_said_by_some() -> None:
     assert beyond_doubt(received(frames_of("a longer text", 46, 12), 20), code(46)) is None
-    assert beyond_doubt(np.zeros((3, 98)), code(46)) is None
+    assert beyond_doubt(np.zeros((3, usual_slots(46))), code(46)) is None
 
 
 def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_that_were_not_read() -> None:
@@ -297,4 +299,4 @@ def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_th
     assert disagreeing(values, frames, code(46)).tolist() == 6 * [False] + 6 * [True]
     values[[1, 2, 4, 5, 7, 8, 10, 11]] = 0
     assert disagreeing(values, frames, code(46)).tolist() == 5 * [False] + 7 * [True]
-    assert not disagreeing(np.zeros((4, 98)), frames[:4], code(46)).any()
+    assert not disagreeing(np.zeros((4, usual_slots(46))), frames[:4], code(46)).any()

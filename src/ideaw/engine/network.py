@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
-from ideaw.payload.carriers import TILE, Carriers, drawn
+from ideaw.payload.carriers import TILE, Carriers, Learned, drawn
 from ideaw.payload.code import mask
-from ideaw.payload.correction import MOST_SLOTS, BlockCode, block_code
+from ideaw.payload.correction import BlockCode, block_code, exists
 from ideaw.payload.keys import PUBLIC
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ class Network:
         self.code = self._slots("code", self.card.code_bits, self.card.code_slots)
 
     def _slots(self, kind: str, bits: int, slots: int) -> Slots:
+        carriers: Carriers
         if self.card.learned:
             carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
         else:
@@ -253,9 +254,8 @@ def _card(folder: Path | Traversable) -> Card:
         fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
         contexts = [card.context[graph] for graph in GRAPHS]
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
-        fits = fits and card.message_bits <= card.message_slots <= MOST_SLOTS
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
-        fits = fits and (1 <= card.code_bits <= card.code_slots <= MOST_SLOTS or card.code_bits == card.code_slots == 0)
+        fits = fits and exists(card.message_bits, card.message_slots) and exists(card.code_bits, card.code_slots)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
         fits = fits and (card.code_bits == 0 or not card.whole)
@@ -282,7 +282,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     return place
 
 
-def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int]) -> Carriers:
+def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int]) -> Learned:
     try:
         arrays = _safetensors(folder.joinpath(CARRIERS).read_bytes())
         write, read = (arrays[f"{kind}.{way}"] for way in ("write", "read"))
@@ -293,7 +293,7 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
     flat = shape[0], shape[1] * shape[2]
-    return Carriers(write.reshape(flat), read.reshape(flat), (1, 1))
+    return Learned(shape[0], (1, 1), write.reshape(flat), read.reshape(flat))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

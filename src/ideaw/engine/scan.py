@@ -53,7 +53,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
 
     Seconds may begin before the first hop and end after the last: what is missing there is silence.
     """
-    pattern = slots @ carriers.read
+    pattern = carriers.expected(slots)
     moving = _moving(narrow, narrow)
     scores = _every_score(moving, carriers, pattern)
     gains, found = scores - EMPTY, []
@@ -72,7 +72,7 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
     """First and last hop of the marked audio around a track, found hop by hop.
 
     `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry: those of
-    every second of the track, or one row for all.
+    every second of the track, 0 where they are not known, or one row for all.
     """
     hops = len(streams[0][0])
     first, last = int(track.starts[0]), int(track.starts[-1])
@@ -95,7 +95,7 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
 
 def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
     """(hops, ranges) of the message's stream → logits (seconds, slots) of the seconds that begin at these hops."""
-    return np.stack([_pieces(narrow, start, carriers) for start in starts]) @ carriers.read.T
+    return carriers.heard(np.stack([_pieces(narrow, start, carriers) for start in starts]))
 
 
 def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -160,11 +160,11 @@ def _hop_evidence(
     narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32], track: Track, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
-    signs = (slots @ carriers.read).reshape(len(slots), FRAMES // carriers.tile[0], -1)
+    signs = carriers.expected(slots).reshape(len(slots), FRAMES // carriers.tile[0], -1)
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
     row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
-    rows = _moving(narrow[places], narrow).astype(np.float64)
-    return (rows * signs[second % len(slots), row]).sum(1), np.square(rows).sum(1)
+    said = _moving(narrow[places], narrow).astype(np.float64) * signs[second % len(slots), row]
+    return said.sum(1), np.square(said).sum(1)
 
 
 def _without_slides(

@@ -222,7 +222,8 @@ def _traced(
         frames = read(values, owner.message.code, owner.key).frames
     known = [(heard.code, owner.code.carriers, slots[None])]
     if frames is not None:
-        known.append((stream, owner.message.carriers, owner.message.values(frames) * mask))
+        said = ~disagreeing(values, frames, owner.message.code)[:, None]
+        known.append((stream, owner.message.carriers, owner.message.values(frames) * mask * said))
     first, last = scan.span(known, track)
     return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)
 

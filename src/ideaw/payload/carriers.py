@@ -7,8 +7,9 @@ network carries any such drawing, so a key chooses where the bits are, and messa
 
 import hashlib
 import hmac
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +20,30 @@ TILE = (4, 2)
 """Frames and bins of a tile: 62 ms by 32 Hz."""
 
 
-@dataclass(frozen=True)
-class Carriers:
-    """`write` and `read` (slots, pieces): what each slot adds to the tiles of a second, and looks for in them."""
+@dataclass(frozen=True, eq=False)
+class Carriers(ABC):
+    """The slots of a second, as numbers in its tiles."""
 
-    write: NDArray[np.float32]
-    read: NDArray[np.float32]
+    slots: int
     tile: tuple[int, int]
 
-    def stream(self, slots: NDArray[np.floating]) -> NDArray[np.float32]:
+    @abstractmethod
+    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        """(…, slots) → (…, pieces): what these values add to the tiles of a second."""
+
+    @abstractmethod
+    def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        """(…, slots) → (…, pieces): what is looked for in the tiles of a second that has these values."""
+
+    @abstractmethod
+    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(…, pieces) → (…, slots): how much the tiles of a second say for each slot."""
+
+    def stream(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) of −1 and +1 → (…, FRAMES, bins)."""
-        times, pieces = FRAMES // self.tile[0], slots.astype(np.float32) @ self.write
-        pieces = pieces.reshape(*slots.shape[:-1], times, self.write.shape[1] // times)
+        times = FRAMES // self.tile[0]
+        pieces = self.written(values)
+        pieces = pieces.reshape(*values.shape[:-1], times, pieces.shape[-1] // times)
         return pieces.repeat(self.tile[0], -2).repeat(self.tile[1], -1)
 
     def narrow(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -46,17 +59,60 @@ class Carriers:
 
     def logits(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, FRAMES, bins / tile) → (…, slots), positive for 1."""
-        return self.pieces(narrow) @ self.read.T
+        return self.heard(self.pieces(narrow))
 
 
-def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Carriers:
+@dataclass(frozen=True, eq=False)
+class Learned(Carriers):
+    """`write` and `read` (slots, pieces): what each slot adds to the tiles of a second, and looks for in them."""
+
+    write: NDArray[np.float32]
+    read: NDArray[np.float32]
+
+    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        return values.astype(np.float32) @ self.write
+
+    def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        return values.astype(np.float32) @ self.read
+
+    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
+        return pieces @ self.read.T
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Carriers):
+    """`owner` and `sign` (pieces,) of the tiles: each belongs to one slot, which looks there for what it adds."""
+
+    owner: NDArray[np.int64]
+    sign: NDArray[np.float32]
+
+    @cached_property
+    def _by_slot(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """The tiles of the first slot, of the second … with their signs, and where those of each begin."""
+        order = np.argsort(self.owner, kind="stable")
+        return order, self.sign[order], np.searchsorted(self.owner[order], np.arange(self.slots))
+
+    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        if not self.slots:
+            return np.zeros((*values.shape[:-1], len(self.sign)), np.float32)
+        return values.astype(np.float32)[..., self.owner] * self.sign
+
+    expected = written
+
+    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
+        if not self.slots:
+            return np.zeros((*pieces.shape[:-1], 0), np.float32)
+        order, sign, first = self._by_slot
+        return np.add.reduceat(pieces[..., order] * sign, first, -1)
+
+
+def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Drawn:
     """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
-    tiles = FRAMES // TILE[0] * (bins // TILE[1])
-    mine = np.zeros((slots, tiles), np.float32)
-    if slots:
-        owner, sign = deal(slots, bins, key, label)
-        mine[owner.ravel(), np.arange(tiles)] = sign.ravel()
-    return Carriers(mine, mine, TILE)
+    if not slots:
+        tiles = FRAMES // TILE[0] * (bins // TILE[1])
+        return Drawn(0, TILE, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
+    owner, sign = deal(slots, bins, key, label)
+    return Drawn(slots, TILE, owner.ravel(), sign.ravel())
 
 
 def deal(slots: int, bins: int, key: bytes, label: bytes) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -7,7 +7,6 @@ without a mark of that key; and it holds however many words are tried, since all
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, islice
 from math import exp, log
 
@@ -24,10 +23,15 @@ from ideaw.payload.plan import Block, LongLayout, Plan, long_layout, whole
 BELIEVED = 1e-4
 """The chance below which a word is believed, if values had nothing to do with any word that passes its check.
 
-It is an upper bound: of a million random sums of seconds, about 3 are believed at 46 and at 22 bits and 2 at 10. The
-checks alone would let through 190, 580 and 29,000. (How often words fit was measured on 30,000 to 400,000 sums of
-Gaussian noise; how often they pass and are a message was calculated.)
+It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 9 at 22 and 6 at 10, of those
+that pass the check, which are 490, 2,000 and 125,000. (How often words fit was measured on 6,000 to 60,000 sums of
+Gaussian noise; how often they pass was calculated.)
 """
+
+CLEAR = 0.6
+"""By how much a word must fit better than any other, in parts of what one of its bits weighs on average. Where two copies
+were averaged, many words fit nearly as well as theirs: this leaves out three of four that neither copy says, and, in
+noise in which nine of ten seconds of a single copy can be read, one of these nine."""
 
 SIGHTED = 1e-3
 """The same for a single part of a long message, which has a check over the whole besides."""
@@ -54,7 +58,10 @@ DISAGREES = 0.75
 """Share of the usual agreement with the message below which a second may say something else: words of the packaged
 codes agree with each other by up to 0.6."""
 
-_SLOPES = np.geomspace(0.05, 20, 60)
+ROUNDING = 1e-3
+"""Share by which margins that are the same may differ."""
+
+_SLOPES = np.geomspace(0.05, 20, 24)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +87,8 @@ def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> 
     where they repeat each other; they may be cut, in any order and partly unreadable, as long as enough are left.
 
     The average of two copies with different messages gives one of the two, or nothing, but for rare misreadings: a
-    third one of one frame in up to 14 of a million averages at 46 bits, 8 at 22 and about 13 at 10 (the worst of six
-    levels of noise; fits measured on 8,000 to 20,000 averages, checks taken to pass once in 2^check), and a long one
+    third one of one frame in up to 25 of a million averages at 46 bits, 21 at 22 and about 70 at 10 (the worst of five
+    levels of noise; fits measured on 3,000 to 20,000 averages, checks taken to pass once in 2^check), and a long one
     with at most `LONG_CHANCE`.
     """
     rows = np.asarray(values, np.float64)
@@ -133,10 +140,11 @@ def _short(
     """The message of one frame in a sum of seconds (slots,), and the chance of one that fits as well."""
     bits = logits > 0
     message = Message.of_frame(bits, key)
-    if message is None:
+    word = code.encode(bits)
+    if message is None or np.abs(logits).min() < CLEAR * (total @ (2.0 * word - 1)) / len(bits):
         return None
     passing = len(bits) - layout(len(bits)).check
-    p_value = exp(min(0.0, passing * log(2) + chance(total, code.encode(bits))))
+    p_value = exp(min(0.0, passing * log(2) + chance(total, word)))
     return (message, p_value) if p_value <= BELIEVED else None
 
 
@@ -166,7 +174,7 @@ def _likeliest(logits: NDArray[np.float32]) -> Iterator[NDArray[np.bool_]]:
     """
     bits, sure = logits > 0, np.abs(logits)
     yield bits
-    yield bits ^ (sure == sure.min())
+    yield bits ^ (sure <= sure.min() * (1 + ROUNDING))
 
 
 def _folded(rows: NDArray[np.float64], most: int) -> list[NDArray[np.float64]]:
@@ -281,15 +289,12 @@ class _Seconds:
 
     def _together(self, indices: NDArray[np.int64], sums: NDArray[np.float64]) -> Iterator[tuple[int, float, Block]]:
         """What sums of seconds (indices, slots) say of which it is known which blocks they are."""
-        known = KIND_BITS + self._parts.index
         openings = np.stack([np.append(binary(LONG, KIND_BITS), binary(index, self._parts.index)) for index in indices])
-        rest, words = _rest(self._code, known), openings @ self._code.generator[:known, known:] & 1
-        values = sums[:, known:] * (1 - 2.0 * words)
-        for index, opening, value, logits in zip(indices, openings, values, rest.decode(values), strict=True):
+        for index, value, logits in zip(indices, sums, self._code.decode(sums, openings), strict=True):
             for bits in _likeliest(logits):
-                block = self._parts.block(np.append(opening, bits), self._key)
+                block = self._parts.block(bits, self._key)
                 if block is not None:
-                    doubt = 8 * self._parts.size * log(2) + chance(value, rest.encode(bits))
+                    doubt = 8 * self._parts.size * log(2) + chance(value, self._code.encode(bits))
                     yield int(index), doubt, block
 
     def _solved(self, blocks: list[tuple[float, Block]], needed: int) -> Message | None:
@@ -316,9 +321,3 @@ def _places(sightings: list[_Sighting], period: int, count: int) -> NDArray[np.i
     earlier = (every + shifts[np.where(before < 0, 0, before)]) % period
     later = (every + shifts[np.where(after > last, last, after)]) % period
     return np.where(earlier == later, earlier, -1)
-
-
-@cache
-def _rest(code: BlockCode, known: int) -> BlockCode:
-    """The code of the other bits, in the other slots, where the first ones are known."""
-    return BlockCode(code.generator[known:, known:], code.distance)

@@ -29,6 +29,7 @@ from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.kinds import AnyNet, make
 from ideaw.nets.wavelet import Wavelet
+from ideaw.payload.correction import usual_slots
 from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import build
 
@@ -150,18 +151,20 @@ def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
     """What the model says about itself."""
     config = model.config
     name = f"{config.message_bits}+{config.code_bits}"
+    learned = config.carriers == "learned"
     return {
         "name": name,
         "network": name,
         "message_bits": config.message_bits,
         "code_bits": config.code_bits,
-        "message_slots": config.message_slots,
-        "code_slots": config.code_slots,
+        # A network carries any drawing of tiles, so those of a user need not have the slots of the training.
+        "message_slots": config.message_slots if learned else usual_slots(config.message_bits),
+        "code_slots": config.code_slots if learned else usual_slots(config.code_bits),
         "snr": snr,
         "bins": model.width,
         "context": config.context,
         "code_twice": False,
-        "learned": config.carriers == "learned",
+        "learned": learned,
         "whole": isinstance(model, Wavelet),
         "shaping": config.shaping,
         "parameters": parameters(model),

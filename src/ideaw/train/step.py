@@ -20,7 +20,7 @@ from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.kinds import AnyNet
 from ideaw.nets.model import Ideaw
 from ideaw.payload.carriers import TILE
-from ideaw.payload.correction import MOST_SLOTS
+from ideaw.payload.correction import exists
 from ideaw.train import losses
 from ideaw.train.data import Pool
 from ideaw.train.loudness import disturbance
@@ -289,11 +289,10 @@ def check(recipe: Recipe) -> None:
     if not single_stage:
         spread["code"] = (net.code_bits, net.code_slots)
     for kind, (bits, slots) in spread.items():
-        if not 1 <= bits <= slots <= MOST_SLOTS:
-            raise IdeawError(
-                f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be at least as many slots as bits, "
-                f"and {MOST_SLOTS} at most"
-            )
+        if not 1 <= bits <= slots <= SEGMENT:
+            raise IdeawError(f"{recipe.name}: {bits} bits of {kind} in {slots} slots; it takes as many slots at least")
+        if net.carriers == "learned" and not exists(bits, slots):
+            raise IdeawError(f"{recipe.name}: no code has {bits} bits of {kind} in {slots} slots; take as many as bits")
     if not (net.message_blocks and (net.code_blocks or single_stage)):
         raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
     if net.domain == "wavelet":
