@@ -30,7 +30,7 @@ def test_the_table_holds_every_attack_and_the_promised_snr(data: Path) -> None:
     by_label = {row.label: row for row in table.rows}
     # 336 bits: what the README claims of hundreds of segments, less a handful of bits.
     assert min(row.accuracy for row in table.rows if row.label != "TS") > 98
-    assert by_label["TS"].accuracy > 90  # where a block code fails, it fails in many bits
+    assert by_label["TS"].accuracy > 90  # where a code fails, it fails in many bits
     assert by_label["TS"].paper == 98.66
     assert set(by_label["TS"].by_kind) == {"music", "talk"}
     assert table.others == []

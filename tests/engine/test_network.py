@@ -402,3 +402,15 @@ def test_damaged_learned_carriers_are_named(learned: Path, network: Network, dam
     with pytest.raises(ModelError, match=CARRIERS) as caught:
         Network(learned)
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_for_another_version_is_to_be_exported_again(copy: Path) -> None:
+    _change(copy, version=1)
+    with pytest.raises(ModelError, match="export it again"):
+        Network(copy)
+
+
+def test_there_must_be_tiles_for_all_slots(copy: Path) -> None:
+    _change(copy, bins=20)
+    with pytest.raises(ModelError, match="cannot run"):
+        Network(copy)

@@ -93,7 +93,7 @@ def test_without_a_limit_the_residual_is_the_networks_own(
 def test_the_untrained_network_reads_its_mark(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both, marked: Tensor
 ) -> None:
-    # Single slots; the block codes above them bear a quarter of them wrong.
+    # Single slots; the codes above them bear a quarter of them wrong.
     assert _right(model.extract(marked, carriers), slots) > 0.84  # 0.86 with these seeds, 0.5 by chance
     assert abs(_right(model.extract(seconds, carriers), slots) - 0.5) < 0.1
 

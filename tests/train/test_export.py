@@ -24,6 +24,7 @@ from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.model import Ideaw
 from ideaw.nets.spectrum import level, stft
 from ideaw.payload import carriers as numpy_carriers
+from ideaw.payload.correction import VERSION
 from ideaw.train import checkpoint, export
 from ideaw.train.export import export_model, export_run, load_weights, save_weights
 from ideaw.train.loop import train
@@ -120,6 +121,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "code_bits": 3,
         "message_slots": 60,
         "code_slots": 30,
+        "version": VERSION,
         "snr": 30.0,
         "bins": 480,
         "context": OURS.net.context,

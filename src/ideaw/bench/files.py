@@ -116,8 +116,7 @@ def run(
     seconds: float = 10.0,
 ) -> Table:
     """Mark one clip of every file under `data` (at most `limit`, evenly chosen), edit it, search it."""
-    marker, key = load(model), Key(np.random.default_rng(seed).bytes(16))
-    second = load(model, key=key)
+    marker = load(model)
     outcomes: dict[str, list[tuple[bool, bool]]] = {}
     overlaps: dict[float, list[tuple[bool, float]]] = {}
     paths = paths_under(data, limit)
@@ -126,7 +125,9 @@ def run(
         clip = clip_of(path, seconds)
         if np.sqrt(np.square(clip, dtype=np.float64).mean()) > QUIETEST:
             rng = np.random.default_rng([seed, number])
-            for label, right, wrong in _outcomes(marker, second, key, clip, snr, rng):
+            # How well two marks bear each other depends on their keys, so every clip has its own.
+            key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
+            for label, right, wrong in _outcomes(marker, load(model, key=key), key, clip, snr, rng):
                 outcomes.setdefault(label, []).append((right, wrong))
             for length in STRETCHES:
                 if length < seconds:

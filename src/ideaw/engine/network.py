@@ -25,7 +25,7 @@ from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
 from ideaw.payload.carriers import TILE, Carriers, Learned, drawn
 from ideaw.payload.code import mask
-from ideaw.payload.correction import BlockCode, block_code, exists
+from ideaw.payload.correction import VERSION, BlockCode, block_code, exists
 from ideaw.payload.keys import PUBLIC
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class Card:
     """0: a single-stage network, which has no locating code and reads only segments whose place is known."""
     message_slots: int
     code_slots: int
+    version: int
+    """Of codes and carriers: `VERSION` is the one that this program has."""
     snr: float
     """SNR in dB that marks keep unless the user asks for another."""
     bins: int
@@ -250,12 +252,16 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
+        if card.version != VERSION:
+            raise ModelError(f"{folder} is a model for another version of this program: export it again")
         sizes = (card.message_bits, card.message_slots, card.bins)
         fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
         contexts = [card.context[graph] for graph in GRAPHS]
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
         fits = fits and exists(card.message_bits, card.message_slots) and exists(card.code_bits, card.code_slots)
+        tiles = FRAMES // TILE[0] * (card.bins // TILE[1])
+        fits = fits and (card.learned or max(card.message_slots, card.code_slots) <= tiles)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
         fits = fits and (card.code_bits == 0 or not card.whole)

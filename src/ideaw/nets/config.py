@@ -13,7 +13,8 @@ class NetConfig:
     message_bits: int = 46
     code_bits: int = 10
     message_slots: int = 98
-    """Carriers that the message's bits are spread over by an error-correcting code; as many as bits: none."""
+    """Carriers of the training. A code spreads the message's bits over learned ones (as many as bits: none); over tiles
+    it may be any, so these are chosen when the model is exported."""
     code_slots: int = 98
     """The same of the locating code."""
     message_blocks: int = 4

@@ -23,15 +23,17 @@ from ideaw.payload.plan import Block, LongLayout, Plan, long_layout, whole
 BELIEVED = 1e-4
 """The chance below which a word is believed, if values had nothing to do with any word that passes its check.
 
-It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 9 at 22 and 6 at 10, of those
-that pass the check, which are 490, 2,000 and 125,000. (How often words fit was measured on 6,000 to 60,000 sums of
-Gaussian noise; how often they pass was calculated.)
+It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 9 at 22 and 6 at 10, of the
+490, 2,000 and 125,000 that pass the check. (How often words fit was measured on 6,000 to 60,000 sums of Gaussian noise;
+how often they pass was calculated.)
 """
 
 CLEAR = 0.6
-"""By how much a word must fit better than any other, in parts of what one of its bits weighs on average. Where two copies
-were averaged, many words fit nearly as well as theirs: this leaves out three of four that neither copy says, and, in
-noise in which nine of ten seconds of a single copy can be read, one of these nine."""
+"""By how much a word must fit better than any other, in parts of what one of its bits weighs on average.
+
+Where two copies were averaged, many words fit nearly as well as theirs: this leaves out three of four that neither copy
+says, and, in noise in which nine of ten seconds of a single copy can be read, one of these nine.
+"""
 
 SIGHTED = 1e-3
 """The same for a single part of a long message, which has a check over the whole besides."""
@@ -43,7 +45,7 @@ REPEATED = 5.0
 """Standard deviations from which on seconds at a distance count as repetitions of each other."""
 
 MOST_SECONDS = 512
-"""Seconds that are decoded one by one, the strongest; this bounds the time to some two seconds of a CPU."""
+"""Seconds that are decoded one by one, the strongest; this bounds the time to half a second of a CPU."""
 
 MOST_NUMBERS, MOST_TRIALS = 2, 64
 """For how many numbers of blocks a long message is looked for, and how many sets of blocks are tried for each."""
@@ -55,8 +57,13 @@ CUT = 5.0
 """Standard deviations by which seconds must fit better if there was a cut before them than if there was none."""
 
 DISAGREES = 0.75
-"""Share of the usual agreement with the message below which a second may say something else: words of the packaged
-codes agree with each other by up to 0.6."""
+"""Share of the usual agreement with the message below which a second may say something else.
+
+Two words of 46 bits agree by 0.75 at most if they differ at all; two messages differ in their checks too, so by less.
+"""
+
+CONTRADICTS = 0.4
+"""The same, below which it says something else, and not the same in noise or in a part of the second."""
 
 ROUNDING = 1e-3
 """Share by which margins that are the same may differ."""
@@ -119,7 +126,9 @@ def beyond_doubt(values: NDArray[np.floating], code: BlockCode, key: bytes = PUB
     return Plan.of(short[0], len(code.generator), key).frames(len(values))
 
 
-def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode) -> NDArray[np.bool_]:
+def disagreeing(
+    values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode, share: float = DISAGREES
+) -> NDArray[np.bool_]:
     """(seconds,): which soft values (seconds, slots) may say something else than (seconds, bits).
 
     Seconds without values are taken to say what the nearest with values do.
@@ -129,7 +138,7 @@ def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code:
     if not len(heard):
         return np.zeros(len(values), bool)
     agreement = (values * (2.0 * code.encode(frames) - 1)).sum(1)[heard] / power[heard]
-    other = agreement < DISAGREES * np.quantile(agreement, 0.75)
+    other = agreement < share * np.quantile(agreement, 0.75)
     nearest = np.searchsorted((heard[1:] + heard[:-1]) / 2, np.arange(len(values)))
     return np.asarray(other[nearest])
 
@@ -168,9 +177,9 @@ def _likeliest(logits: NDArray[np.float32]) -> Iterator[NDArray[np.bool_]]:
     """The likeliest word (bits,) and the next one, for parts of long messages.
 
     Decoded magnitudes say by how much the best word in which a bit differs is less likely, so the runner-up differs
-    in just those bits that share the least one. Where seven of ten seconds are readable or more, it is the right one
-    for a fifth or more of the others. Flipping further bits, by ones and twos, gave next to no right word: words
-    differ in many bits. For messages of one frame it is of no use: it hardly ever fits so well as to be believed.
+    in just those bits that share the least one. Where seven of ten seconds of 46 bits are readable or more, it is the
+    right one for a fifth or more of the others. For messages of one frame it is of no use: it hardly ever fits so well
+    as to be believed.
     """
     bits, sure = logits > 0, np.abs(logits)
     yield bits

@@ -29,7 +29,7 @@ from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.kinds import AnyNet, make
 from ideaw.nets.wavelet import Wavelet
-from ideaw.payload.correction import usual_slots
+from ideaw.payload.correction import VERSION, usual_slots
 from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import build
 
@@ -160,6 +160,7 @@ def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         # A network carries any drawing of tiles, so those of a user need not have the slots of the training.
         "message_slots": config.message_slots if learned else usual_slots(config.message_bits),
         "code_slots": config.code_slots if learned else usual_slots(config.code_bits),
+        "version": VERSION,
         "snr": snr,
         "bins": model.width,
         "context": config.context,

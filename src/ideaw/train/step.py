@@ -290,9 +290,11 @@ def check(recipe: Recipe) -> None:
         spread["code"] = (net.code_bits, net.code_slots)
     for kind, (bits, slots) in spread.items():
         if not 1 <= bits <= slots <= SEGMENT:
-            raise IdeawError(f"{recipe.name}: {bits} bits of {kind} in {slots} slots; it takes as many slots at least")
+            raise IdeawError(f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be as many at least")
         if net.carriers == "learned" and not exists(bits, slots):
-            raise IdeawError(f"{recipe.name}: no code has {bits} bits of {kind} in {slots} slots; take as many as bits")
+            raise IdeawError(
+                f"{recipe.name}: no code has {bits} bits of {kind} in {slots} slots; take as many, or a multiple"
+            )
     if not (net.message_blocks and (net.code_blocks or single_stage)):
         raise IdeawError(f"{recipe.name}: a stage needs 1 block or more; without a code its bits and slots are 0 too")
     if net.domain == "wavelet":
