@@ -15,12 +15,15 @@ from ideaw.audio.grid import SEGMENT
 from ideaw.audio.level import level
 from ideaw.audio.spectrum import stft
 from ideaw.engine.network import Network
-from ideaw.engine.segments import HERE, NEARBY, SHIFTS
+from ideaw.engine.segments import NEARBY, SHIFTS
 from ideaw.payload.carriers import Carriers
 from ideaw.payload.message import Content, Message
 
 STEP = SEGMENT // 10
 """Samples from one window to the next."""
+
+HERE = 1.15
+"""How much clearer slots must be elsewhere than where a window begins."""
 
 
 @dataclass(frozen=True)

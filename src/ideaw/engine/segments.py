@@ -18,8 +18,8 @@ NEARBY = 4
 
 SHIFTS = (0, *(sign * hops for hops in range(1, NEARBY + 1) for sign in (-1, 1)))
 
-HERE = 1.15
-"""How much clearer the slots must be elsewhere than where they are expected."""
+HERE = 1.5
+"""How much clearer the slots must be elsewhere than where they are expected; with 1.3 the weakest are misplaced."""
 
 LEAST_SURE = 1e-6
 """Log-odds that a bit keeps where nothing speaks against it or for it."""
@@ -91,16 +91,16 @@ def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDA
     else:
         code, rest = network.locate(stft(received / level(received)))
         message = network.read(rest)
-    streams = ((network.message.carriers, message), (network.code.carriers, code))
-    narrow = [(carriers, carriers.narrow(stream)) for carriers, stream in streams]
-    options = [[carriers.logits(_moved(stream, hops)) for carriers, stream in narrow] for hops in SHIFTS]
-    clarity = np.stack([sum(np.abs(logits).sum(-1) for logits in option) for option in options])
+    options = []
+    for kind, stream in ((network.message, message), (network.code, code)):
+        narrow = kind.carriers.narrow(stream)
+        options.append(np.stack([kind.carriers.logits(_moved(narrow, hops)) for hops in SHIFTS]))
+    # Where the message's slots say the code too, they are no word of their own.
+    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.fit(options[0])
+    clarity = message_clarity + network.code.fit(options[1])
     clarity[SHIFTS.index(0)] *= HERE
-    best = clarity.argmax(0)
-    message_slots, code_slots = (
-        np.stack([option[kind] for option in options])[best, np.arange(len(received))] for kind in range(len(narrow))
-    )
-    return message_slots, code_slots
+    best = clarity.argmax(0), np.arange(len(received))
+    return options[0][best], options[1][best]
 
 
 def _moved(stream: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
