@@ -97,10 +97,6 @@ class Slots:
         """(…, bits) zeros and ones → (…, slots) of −1 and +1."""
         return 2 * self.code.encode(bits).astype(np.float32) - 1
 
-    def fit(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, slots) → (…): how well they fit the likeliest word."""
-        return (logits * self.values(self.code.decode(logits) > 0)).sum(-1)
-
 
 class Network:
     """One model, from its folder, with the carriers of the public key.

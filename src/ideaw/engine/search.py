@@ -18,7 +18,7 @@ from ideaw.audio.level import NEAR, level
 from ideaw.audio.spectrum import stft
 from ideaw.engine import scan
 from ideaw.engine.network import Network, Rest
-from ideaw.payload.reading import CONTRADICTS, beyond_doubt, disagreeing, read
+from ideaw.payload.reading import beyond_doubt, disagreeing, read
 
 CHUNK = 120 * FRAMES
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
@@ -222,7 +222,7 @@ def _traced(
         frames = read(values, owner.message.code, owner.key).frames
     known = [(heard.code, owner.code.carriers, slots[None])]
     if frames is not None:
-        said = ~disagreeing(values, frames, owner.message.code, CONTRADICTS)[:, None]
+        said = ~disagreeing(values, frames, owner.message.code)[:, None]
         known.append((stream, owner.message.carriers, owner.message.values(frames) * mask * said))
     first, last = scan.span(known, track)
     return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)

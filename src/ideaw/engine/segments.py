@@ -96,8 +96,8 @@ def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDA
         narrow = kind.carriers.narrow(stream)
         options.append(np.stack([kind.carriers.logits(_moved(narrow, hops)) for hops in SHIFTS]))
     # Where the message's slots say the code too, they are no word of their own.
-    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.fit(options[0])
-    clarity = message_clarity + network.code.fit(options[1])
+    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.code.fit(options[0])
+    clarity = message_clarity + network.code.code.fit(options[1])
     clarity[SHIFTS.index(0)] *= HERE
     best = clarity.argmax(0), np.arange(len(received))
     return options[0][best], options[1][best]

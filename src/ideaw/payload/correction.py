@@ -74,6 +74,10 @@ class BlockCode(ABC):
         """(…, bits) zeros and ones → (…, slots) zeros and ones."""
         return np.asarray(bits).astype(np.uint8) @ self.generator & np.uint8(1)
 
+    def fit(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+        """(…, slots) log-odds → (…): how much they say, in sum, for the likeliest word that was found."""
+        return (np.asarray(logits, np.float64) * (2.0 * self.encode(self.decode(logits) > 0) - 1)).sum(-1)
+
     @abstractmethod
     def decode(
         self, logits: NDArray[np.floating], opening: NDArray[np.integer | np.bool_] | None = None

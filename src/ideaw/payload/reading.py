@@ -8,7 +8,7 @@ without a mark of that key; and it holds however many words are tried, since all
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
-from math import exp, log
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,13 @@ CUT = 5.0
 """Standard deviations by which seconds must fit better if there was a cut before them than if there was none."""
 
 DISAGREES = 0.75
-"""Share of the usual agreement with the message below which a second may say something else.
+"""Share of the agreement with a word of its own below which a second does not say the message.
 
 Two words of 46 bits agree by 0.75 at most if they differ at all; two messages differ in their checks too, so by less.
 """
 
-CONTRADICTS = 0.4
-"""The same, below which it says something else, and not the same in noise or in a part of the second."""
+HEARD = 1.0
+"""Standard deviations by which a second must fit a word better than noise fits the best of all words."""
 
 ROUNDING = 1e-3
 """Share by which margins that are the same may differ."""
@@ -126,19 +126,21 @@ def beyond_doubt(values: NDArray[np.floating], code: BlockCode, key: bytes = PUB
     return Plan.of(short[0], len(code.generator), key).frames(len(values))
 
 
-def disagreeing(
-    values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode, share: float = DISAGREES
-) -> NDArray[np.bool_]:
-    """(seconds,): which soft values (seconds, slots) may say something else than (seconds, bits).
+def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode) -> NDArray[np.bool_]:
+    """(seconds,): which soft values (seconds, slots) say something else than (seconds, bits).
 
-    Seconds without values are taken to say what the nearest with values do.
+    Seconds without values are taken to say what the nearest with values do. Those that say nothing do not disagree.
     """
     power = np.sqrt(np.square(values, dtype=np.float64).sum(1))
     heard = np.flatnonzero(power)
     if not len(heard):
         return np.zeros(len(values), bool)
     agreement = (values * (2.0 * code.encode(frames) - 1)).sum(1)[heard] / power[heard]
-    other = agreement < share * np.quantile(agreement, 0.75)
+    # Only seconds that agree less than most do are worth decoding.
+    other = agreement < DISAGREES * np.quantile(agreement, 0.75)
+    own = code.fit(np.asarray(values)[heard[other]]) / power[heard[other]]
+    noise = sqrt(2 * log(2) * len(code.generator))
+    other[other] = (agreement[other] < DISAGREES * own) & (own > noise + HEARD)
     nearest = np.searchsorted((heard[1:] + heard[:-1]) / 2, np.arange(len(values)))
     return np.asarray(other[nearest])
 
