@@ -268,7 +268,7 @@ def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
         {"code_bits": 0, "code_slots": False},
         {"whole": True},
         {"whole": 1},
-        {"code_slots": 129},
+        {"code_slots": 641},
         {"bins": 481},
         {"bins": 2 * BINS + 2},
         {"bins": "x"},

@@ -55,6 +55,13 @@ def marked(network: Network, unmarked: NDArray[np.float32]) -> NDArray[np.float3
     return _embedded(network, unmarked, "hey")
 
 
+def _silent(trace: Trace) -> NDArray[np.bool_]:
+    """(seconds,) of `unmarked` that may have no weight: the second one is a pause."""
+    silent = np.arange(len(trace.starts)) == 1
+    assert trace.scores[~silent].min() > 3 > trace.scores[silent].max()
+    return silent
+
+
 # However the audio arrives
 
 
@@ -238,7 +245,7 @@ def test_a_message_beyond_doubt_is_read_in_some_seconds(network: Network, marked
     assert (trace.first, trace.last) == (0, 12 * FRAMES)
     assert _text(network, trace) == "hey"
     (few,) = _found(_search(network), marked[: search.FEW * SEGMENT])
-    assert few.values.any(1).all()
+    assert (few.values.any(1) | _silent(few)).all()
 
 
 @pytest.mark.parametrize("begin", [3, 4, 5, 6])
@@ -260,7 +267,7 @@ def test_a_long_message_is_read_in_all_seconds(network: Network, unmarked: NDArr
     embedding = Embedding(network, frames, locating_code(network.card.code_bits), RATE, 1, network.card.snr, 0.0)
     audio = np.concatenate([embedding.push(unmarked[:, None]), embedding.finish()])[:, 0].astype(np.float32)
     (trace,) = _found(_search(network), audio)
-    assert trace.values.any(1).all()
+    assert (trace.values.any(1) | _silent(trace)).all()
     assert _text(network, trace) == "a longer text"
 
 

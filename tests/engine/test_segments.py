@@ -1,5 +1,7 @@
 """Segments of one second: the engine writes and reads what torch writes and reads, at exactly the level asked for."""
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from ideaw.engine.segments import BATCH, decoded_together, embed_segments, extra
 from ideaw.marker import model_folder, model_names
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.model import Ideaw
+from ideaw.payload.correction import block_code, every_message
 from ideaw.train.export import load_weights
 
 Bits = tuple[NDArray[np.integer], NDArray[np.integer]]
@@ -130,7 +133,7 @@ def test_logits_are_those_of_torch(model: Ideaw, network: Network, marked: NDArr
     carriers = (_torch(network.message), _torch(network.code))
     with torch.no_grad():
         slots = [each.numpy() for each in model.extract(torch.from_numpy(marked.astype(np.float32)), carriers)]
-    theirs = (network.message.code.decode(slots[0]), network.code.code.decode(slots[1]))
+    theirs = (network.message.code.odds(slots[0]), network.code.code.odds(slots[1]))
     for ours, other in zip(extract_segments(network, marked), theirs, strict=True):
         # Eight bits against thirty-two: what stands out is cut off, so most are surer, music up to three times; some
         # are less so, since a rival of theirs was.
@@ -199,3 +202,54 @@ def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArra
     bits = np.stack([message, 1 - message]), np.stack([code, 1 - code])
     read = extract_segments(network, embed_segments(network, audio, *bits, 38.0))
     assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
+
+
+def _with_code_in_slots(message: tuple[int, int], code: tuple[int, int]) -> Network:
+    """The network of 10+10 with other codes, (bits, slots) each; its carriers no longer belong to them."""
+    network = copy.copy(Network(Path(str(model_folder("10+10")))))
+    network.card = replace(
+        network.card, message_bits=message[0], message_slots=message[1], code_bits=code[0], code_slots=code[1]
+    )
+    network.message = Slots(block_code(*message), network.message.carriers)
+    network.code = Slots(block_code(*code), network.code.carriers)
+    return network
+
+
+def _noisy(network: Network, variance: float, seed: int) -> tuple[Bits, list[NDArray[np.float32]]]:
+    """A message and a code, (bits,) each, and log-odds of their slots in white noise."""
+    rng = np.random.default_rng(seed)
+    message, code = rng.integers(0, 2, network.card.message_bits), rng.integers(0, 2, network.card.code_bits)
+    sent = network.message.values(message) * network.mask(code), network.code.values(code)
+    heard = [2 * (values + rng.normal(0, variance**0.5, values.shape)) / variance for values in sent]
+    return (message, code), [each.astype(np.float32) for each in heard]
+
+
+@pytest.mark.parametrize("variance", [4.0, 14.0, 1000.0])
+def test_all_codes_and_all_messages_have_a_say(variance: float) -> None:
+    network = Network(Path(str(model_folder("10+10"))))
+    every = every_message(10)
+    _, (message, code) = _noisy(network, variance, seed=3)
+    fits = network.code.values(every) @ code
+    sums = fits[:, None] + (message * network.mask(every)) @ network.message.values(every).T
+    weights = np.exp((sums - sums.max()).astype(np.float64) / 2)
+    for found, total in zip(decoded_together(network, message, code), (weights.sum(0), weights.sum(1)), strict=True):
+        exact = np.log(total @ every) - np.log(total @ (1 - every))
+        # Codes that are e^-20 times as likely as the best are left out.
+        assert np.abs(found - exact)[np.abs(exact) < 10].max(initial=0) < 1e-2
+        assert np.array_equal(found > 0, exact > 0)
+
+
+@pytest.mark.parametrize("message", [(10, 100), (22, 528), (20, 20)])
+@pytest.mark.parametrize("code", [(4, 40), (0, 0)])
+def test_codes_of_any_kind_are_decoded_together(message: tuple[int, int], code: tuple[int, int]) -> None:
+    network = _with_code_in_slots(message, code)
+    for variance in (0.05, 1e6):
+        sent, slots = _noisy(network, variance, seed=4)
+        with np.errstate(all="raise"):
+            found = [decoded_together(network, *(scale * each for each in slots)) for scale in (0, 1, 1e30)]
+        for read in found:
+            assert [each.shape for each in read] == [each.shape for each in sent]
+            assert all(np.isfinite(each).all() and each.all() for each in read)
+        if variance < 1:
+            assert all(np.array_equal(each > 0, bits) for each, bits in zip(found[1], sent, strict=True))
+            assert all(np.array_equal(each > 0, bits) for each, bits in zip(found[2], sent, strict=True))

@@ -10,6 +10,7 @@ from ideaw.nets.carriers import BAND, Carriers, LearnedSignals, LearnedStreams, 
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.model import Ideaw
 from ideaw.payload import carriers as numpy_carriers
+from ideaw.payload.carriers import RANGE, tile_bands
 
 BINS = NetConfig().bins
 
@@ -44,9 +45,10 @@ def test_all_drawn_slots_together_fill_a_second_and_none_hears_another(slots: in
     assert torch.equal(stream.abs(), torch.ones_like(stream))
     heard = carriers.logits(stream, None)
     assert torch.equal(heard > 0, sent > 0)
-    # As loud as a slot has numbers: all but the last tiles are dealt evenly.
+    # As loud as a slot has numbers: all but the last tiles of each length are dealt evenly.
     even = FRAMES * BINS / slots
-    assert ((heard.abs() - even).abs() < 3 * 2 * 2).all()
+    longest = RANGE * max(band.frames for band in tile_bands(BINS))
+    assert ((heard.abs() - even).abs() < 2 * longest).all()
 
 
 def test_message_and_code_have_carriers_of_their_own() -> None:

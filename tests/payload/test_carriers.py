@@ -9,19 +9,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES
-from ideaw.payload.carriers import TILE, Drawn, Learned, deal, drawn
+from ideaw.payload.carriers import RANGE, Band, Drawn, Learned, drawn, tile_bands
 from ideaw.payload.code import PUBLIC
 
 BINS = 480
-SIZES = (552, 100)
+SIZES = (552, 540)
 """Slots of the packaged model's message and code."""
 
-TILES = (FRAMES // TILE[0]) * (BINS // TILE[1])
+TILES = sum(band.tiles for band in tile_bands(BINS))
 
 
-def _by_range(slots: int, owner: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+def _by_range(carriers: Drawn, first: int, last: int) -> NDArray[np.int64]:
     """How many tiles each of (slots,) has in the ranges `first` to `last`."""
-    return np.bincount(owner[:, first:last].ravel(), minlength=slots)
+    bands = zip(carriers.bands, carriers.by_band(carriers.owner), strict=True)
+    owners = [owner[:, max(first - band.first, 0) : max(last - band.first, 0)].ravel() for band, owner in bands]
+    return np.bincount(np.concatenate(owners), minlength=carriers.slots)
 
 
 # Dealing
@@ -30,18 +32,18 @@ def _by_range(slots: int, owner: NDArray[np.int64], first: int, last: int) -> ND
 @pytest.mark.parametrize(
     ("slots", "label", "digest"),
     [
-        (552, b"carriers of the message of 46+10", "efb43c727ebd7189"),
-        (100, b"carriers of the code of 46+10", "40d456ed0f04a8df"),
-        (528, b"carriers of the message of 22+10", "8b49b9ed4fa722cf"),
-        (100, b"carriers of the code of 22+10", "114c8bb5a5ab2660"),
-        (100, b"carriers of the message of 10+10", "460800cfbcd2e8f2"),
-        (100, b"carriers of the code of 10+10", "e5fec9eb4a71a6ec"),
+        (552, b"carriers of the message of 46+10", "ae3b6178c7ab7bde"),
+        (540, b"carriers of the code of 46+10", "a6070b16feb66c31"),
+        (528, b"carriers of the message of 22+10", "af8eee2d34cf4c4b"),
+        (540, b"carriers of the code of 22+10", "05f5756a19c16813"),
+        (540, b"carriers of the message of 10+10", "888e96fd415bcdf8"),
+        (540, b"carriers of the code of 10+10", "2c116524339ea4ab"),
     ],
 )
 def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str) -> None:
     # Marks in the world are found by them.
-    owner, sign = deal(slots, BINS, PUBLIC, label)
-    content = owner.astype("<u2").tobytes() + sign.astype("<i1").tobytes()
+    public = drawn(slots, BINS, PUBLIC, label)
+    content = public.owner.astype("<u2").tobytes() + public.sign.astype("<i1").tobytes()
     assert hashlib.sha256(content).hexdigest()[:16] == digest
 
 
@@ -55,21 +57,28 @@ def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str)
 def test_every_slot_has_as_many_tiles_in_each_range_as_any_other(
     slots: int, ranges: int, key: bytes, ends: tuple[int, int]
 ) -> None:
-    owner, sign = deal(slots, ranges * TILE[1], key, b"label")
-    assert owner.shape == sign.shape == (FRAMES // TILE[0], ranges)
-    assert set(np.unique(sign)) <= {-1.0, 1.0}
-    assert np.ptp(_by_range(slots, owner, 0, ranges)) <= 1
+    carriers = drawn(slots, ranges * RANGE, key, b"label")
+    assert carriers.owner.shape == carriers.sign.shape == (sum(band.tiles for band in carriers.bands),)
+    assert set(np.unique(carriers.sign)) <= {-1.0, 1.0}
+    assert np.ptp(_by_range(carriers, 0, ranges)) <= 1
     # Slots take turns from the lowest range to the highest: what is uneven is the turns that a border cuts.
-    assert np.ptp(_by_range(slots, owner, min(ends), max(ends))) <= 2
+    assert np.ptp(_by_range(carriers, min(ends), max(ends))) <= 2
 
 
 @pytest.mark.parametrize("slots", SIZES)
 def test_slots_are_spread_over_time_too(slots: int) -> None:
-    owner, sign = deal(slots, BINS, PUBLIC, b"label")
-    halves = [np.bincount(half.ravel(), minlength=slots) for half in np.split(owner, 2)]
+    carriers = drawn(slots, BINS, PUBLIC, b"label")
     expected = TILES / slots / 2
-    assert max(np.abs(half - expected).max() for half in halves) < 5 * np.sqrt(expected / 2)
-    assert abs(sign.mean()) < 4 / np.sqrt(TILES)
+    for late in (0, 1):
+        half = [np.array_split(owner, 2)[late].ravel() for owner in carriers.by_band(carriers.owner)]
+        mine = np.bincount(np.concatenate(half), minlength=slots)
+        assert np.abs(mine - expected).max() < 5 * np.sqrt(expected / 2)
+    assert abs(carriers.sign.mean()) < 4 / np.sqrt(TILES)
+
+
+def test_tiles_are_longer_in_high_frequencies() -> None:
+    assert tile_bands(480) == (Band(0, 120, 4), Band(120, 240, 8))
+    assert tile_bands(200) == (Band(0, 100, 4),)
 
 
 @pytest.mark.parametrize("slots", SIZES)
@@ -84,7 +93,7 @@ def test_keys_and_labels_have_carriers_of_their_own(slots: int) -> None:
         # Two slots share a tile by chance alone, and agree in its sign by chance again.
         crossed = (one @ foreign.T) / (TILES / slots)
         assert np.sqrt(np.square(crossed).mean()) < 1.1 / np.sqrt(TILES)
-        assert np.abs(crossed).max() < 0.6  # four of seven tiles, of 300,000 pairs
+        assert np.abs(crossed).max() < 0.8  # four of five tiles, of 300,000 pairs
         assert abs((one.sum(0) @ foreign.sum(0)) / TILES) < 4 / np.sqrt(TILES)
 
 
@@ -102,15 +111,16 @@ def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Drawn) -
     assert stream.shape == (3, 2, FRAMES, BINS)
     assert stream.dtype == np.float32
     assert np.array_equal(np.abs(stream), np.ones_like(stream))
-    tiles = stream.reshape(3, 2, FRAMES // TILE[0], TILE[0], BINS // TILE[1], TILE[1])
-    assert np.ptp(tiles, axis=(3, 5)).max() == 0
+    for band in carriers.bands:
+        part = stream[..., band.first * RANGE : band.last * RANGE]
+        assert np.ptp(part.reshape(3, 2, band.times, band.frames, -1, RANGE), axis=(3, 5)).max() == 0
 
     narrow = carriers.narrow(stream)
-    assert narrow.shape == (3, 2, FRAMES, BINS // TILE[1])
-    area = TILE[0] * TILE[1]
-    assert np.array_equal(carriers.pieces(narrow), area * carriers.written(slots))
+    assert narrow.shape == (3, 2, FRAMES, BINS // RANGE)
+    areas = np.concatenate([np.full(band.tiles, RANGE * band.frames) for band in carriers.bands])
+    assert np.array_equal(carriers.tiles(narrow), areas * carriers.written(slots))
     # Tiles are nobody's but one slot's, so no slot hears another.
-    assert np.array_equal(carriers.logits(narrow), area * slots * np.bincount(carriers.owner))
+    assert np.array_equal(carriers.logits(narrow), slots * np.bincount(carriers.owner, areas))
 
 
 def test_logits_look_for_what_a_slot_writes(carriers: Drawn) -> None:
@@ -125,7 +135,7 @@ def test_logits_look_for_what_a_slot_writes(carriers: Drawn) -> None:
 def test_streams_can_be_narrowed_before_their_place_is_known(carriers: Drawn) -> None:
     hops = np.random.default_rng(2).standard_normal((3 * FRAMES + 7, BINS)).astype(np.float32)
     narrow = carriers.narrow(hops)
-    assert narrow.shape == (len(hops), BINS // TILE[1])
+    assert narrow.shape == (len(hops), BINS // RANGE)
     for start in (0, 1, FRAMES + 3):
         second = slice(start, start + FRAMES)
         assert np.array_equal(narrow[second], carriers.narrow(hops[second]))
@@ -134,7 +144,7 @@ def test_streams_can_be_narrowed_before_their_place_is_known(carriers: Drawn) ->
 def test_learned_carriers_are_tiles_of_one() -> None:
     rng = np.random.default_rng(3)
     write, read = rng.standard_normal((2, 5, FRAMES * 12)).astype(np.float32)
-    learned = Learned(5, (1, 1), write, read)
+    learned = Learned(5, 1, (Band(0, 12, 1),), write, read)
     slots = rng.choice([-1, 1], (4, 5))
     stream = learned.stream(slots)
     assert np.allclose(stream, (slots @ write).reshape(4, FRAMES, 12), atol=1e-5)

@@ -186,7 +186,7 @@ def test_the_engine_marks_and_reads_segments_as_torch_does(made: Path, audio: Te
     read_message, read_code = extract_segments(network, ours)
     logits = model.extract(torch.from_numpy(ours.astype(np.float32)), carriers)
     for found, kind, expected in zip((read_message, read_code), (network.message, network.code), logits, strict=True):
-        decoded = kind.code.decode(expected.numpy())
+        decoded = kind.code.odds(expected.numpy())
         assert np.abs(found - decoded).max() < 1e-3 * np.abs(decoded).max()
     assert np.array_equal(read_code > 0, code > 0)
     assert ((read_message > 0) == (message > 0)).mean() > 0.9
@@ -230,6 +230,22 @@ def test_shaping_and_level_may_be_given_anew(
     (found,) = onnxruntime.InferenceSession(tmp_path / "mark.onnx").run(None, inputs)
     assert _apart(found, expected) < 1e-4
     assert _apart(found, before) > 0.1
+
+
+def test_the_mean_with_another_model_may_be_exported(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "GRAPHS", {"mark": export.GRAPHS["mark"]})
+    torch.manual_seed(5)
+    other = Ideaw(OURS.net)
+    save_weights(other, tmp_path)
+    export_run(exported.run, tmp_path / "mean", mean_with=tmp_path)
+    ours, theirs, mean = (load_weights(each).state_dict() for each in (exported.target, tmp_path, tmp_path / "mean"))
+    for name, weight in mean.items():
+        assert torch.allclose(weight, (ours[name] + theirs[name]) / 2, rtol=2e-3, atol=1e-4), name
+    save_weights(Ideaw(replace(OURS.net, message_width=OURS.net.message_width + 1)), tmp_path)
+    with pytest.raises(IdeawError, match="same sizes"):
+        export_run(exported.run, tmp_path / "none", mean_with=tmp_path)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 2.5, float("nan")])

@@ -442,7 +442,7 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "opus": partial(opus, kbps=CODEC_STRENGTHS["opus"]),
     "quantise": partial(quantise, levels=(2.0**8.5, 2.0**11), midrise=(False, True)),
     "dropout": partial(dropout, share=(0.0005, 0.005)),
-    "resample": partial(resample, ratio=(0.5, 0.5, 0.69, 0.75, 2.0, 2.0, 3.0), start=(0.85, 0.98)),
+    "resample": partial(resample, ratio=(0.5, 0.5, 0.5, 0.69, 0.75, 2.0, 2.0, 3.0), start=(0.85, 0.98)),
     "amplitude": partial(amplitude, gain=(0.1, 1.6)),
     "stretch": partial(stretch, length=(0.88, 1.12), window=(1024, 2048, 2048), kind=(*["vocoder"] * 7, "linear")),
     "polarity": polarity,

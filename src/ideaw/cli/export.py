@@ -27,9 +27,13 @@ def export(
     eight_bit: Annotated[
         bool, typer.Option("--eight-bit", help="Convolutions in eight bits: less than half the time.")
     ] = False,
+    mean_with: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="A model: export the mean of its weights and the run's."),
+    ] = None,
 ) -> None:
     """Export a training run as a model folder, for `--model` and `ideaw.load`."""
     with extra("train", "exporting"):
         from ideaw.train.export import export_run
-    export_run(run, target, snr, shaping, eight_bit)
+    export_run(run, target, snr, shaping, eight_bit, mean_with)
     console.say(f"{target}: model of {run}; use it with --model {target}")

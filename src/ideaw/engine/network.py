@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
-from ideaw.payload.carriers import TILE, Carriers, Learned, drawn
+from ideaw.payload.carriers import RANGE, Band, Carriers, Learned, drawn, tile_bands
 from ideaw.payload.code import mask
 from ideaw.payload.correction import VERSION, BlockCode, block_code, exists
 from ideaw.payload.keys import PUBLIC
@@ -260,12 +260,12 @@ def _card(folder: Path | Traversable) -> Card:
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
         fits = fits and exists(card.message_bits, card.message_slots) and exists(card.code_bits, card.code_slots)
-        tiles = FRAMES // TILE[0] * (card.bins // TILE[1])
+        tiles = sum(band.tiles for band in tile_bands(card.bins))
         fits = fits and (card.learned or max(card.message_slots, card.code_slots) <= tiles)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
         fits = fits and (card.code_bits == 0 or not card.whole)
-        fits = fits and (card.learned or card.bins % TILE[1] == 0)
+        fits = fits and (card.learned or card.bins % RANGE == 0)
         fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
         fits = fits and not {"/", "\\"} & set(card.network)
     except OSError:
@@ -299,7 +299,7 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
     flat = shape[0], shape[1] * shape[2]
-    return Learned(shape[0], (1, 1), write.reshape(flat), read.reshape(flat))
+    return Learned(shape[0], 1, (Band(0, shape[2], 1),), write.reshape(flat), read.reshape(flat))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

@@ -63,7 +63,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
         starts = path - FRAMES + 1
-        score = _score(np.sum([_pieces(moving, start, carriers) for start in starts], 0), pattern)
+        score = _score(np.sum([_tiles(moving, start, carriers) for start in starts], 0), pattern)
         found.append(Track(starts, scores[path], score, _log_p(score, path, len(scores))))
     return sorted(found, key=lambda track: track.log_p)
 
@@ -95,22 +95,23 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
 
 def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
     """(hops, ranges) of the message's stream → logits (seconds, slots) of the seconds that begin at these hops."""
-    return carriers.heard(np.stack([_pieces(narrow, start, carriers) for start in starts]))
+    return carriers.heard(np.stack([_tiles(narrow, start, carriers) for start in starts]))
 
 
 def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]) -> NDArray[np.float64]:
     """The evidence in the second that begins at every hop from −FRAMES + 1 on, in standard deviations."""
-    times = FRAMES // carriers.tile[0]
-    signs = pattern.reshape(times, -1)
-    padded = np.pad(narrow, ((FRAMES - 1, FRAMES + carriers.tile[0]), (0, 0)))
+    longest = max(band.frames for band in carriers.bands)
+    padded = np.pad(narrow, ((FRAMES - 1, FRAMES + longest), (0, 0)))
     starts = FRAMES - 1 + len(narrow)
-    tiles = sum(padded[shift : len(padded) - carriers.tile[0] + shift] for shift in range(carriers.tile[0]))
-    sums, squares = tiles @ signs.T, np.square(tiles) @ np.square(signs).T
     total, spread = np.zeros(starts), np.zeros(starts)
-    for time in range(times):
-        rows = slice(time * carriers.tile[0], time * carriers.tile[0] + starts)
-        total += sums[rows, time]
-        spread += squares[rows, time]
+    for band, signs in zip(carriers.bands, carriers.by_band(pattern), strict=True):
+        frames = padded[:, band.first : band.last]
+        tiles = sum(frames[shift : len(frames) - longest + shift] for shift in range(band.frames))
+        sums, squares = tiles @ signs.T, np.square(tiles) @ np.square(signs).T
+        for time in range(band.times):
+            rows = slice(time * band.frames, time * band.frames + starts)
+            total += sums[rows, time]
+            spread += squares[rows, time]
     return np.divide(total, np.sqrt(spread), out=np.zeros(starts), where=spread > 0)
 
 
@@ -143,15 +144,15 @@ def _moving(rows: NDArray[np.float32], narrow: NDArray[np.float32]) -> NDArray[n
     return (rows - still) * rows.any(-1, keepdims=True)
 
 
-def _pieces(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
+def _tiles(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
     """The sums over the tiles of the second that begins at a hop."""
     inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
     before = max(-start, 0)
-    return carriers.pieces(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0))))
+    return carriers.tiles(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0))))
 
 
-def _score(pieces: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
-    evidence = pieces.astype(np.float64) * pattern
+def _score(tiles: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
+    evidence = tiles.astype(np.float64) * pattern
     spread = math.sqrt(float(np.square(evidence).sum()))
     return float(evidence.sum()) / spread if spread else 0.0
 
@@ -160,9 +161,9 @@ def _hop_evidence(
     narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32], track: Track, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
-    signs = carriers.expected(slots).reshape(len(slots), FRAMES // carriers.tile[0], -1)
+    signs = carriers.laid_out(carriers.expected(slots))
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
-    row = (places - track.starts[second]) % FRAMES // carriers.tile[0]
+    row = (places - track.starts[second]) % FRAMES
     said = _moving(narrow[places], narrow).astype(np.float64) * signs[second % len(slots), row]
     return said.sum(1), np.square(said).sum(1)
 

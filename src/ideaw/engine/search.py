@@ -138,7 +138,7 @@ class Heard:
     def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
         self._network = network
         self.hops = -(-len(audio) // HOP)
-        self.code = np.empty((self.hops, network.card.bins // network.code.carriers.tile[1]), np.float32)
+        self.code = np.empty((self.hops, network.card.bins // network.code.carriers.width), np.float32)
         self._sound = np.empty(self.hops, bool)
         self._rest = network.each(partial(self._listen, audio), network.parts(0, self.hops, LISTENED))
         self._message = np.zeros_like(self.code)

@@ -8,7 +8,7 @@ from ideaw.audio.level import level
 from ideaw.audio.spectrum import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import ROUNDING
-from ideaw.payload.correction import every_message
+from ideaw.payload.correction import SHARPNESS, bitwise, every_message, log_sum
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
@@ -20,6 +20,9 @@ SHIFTS = (0, *(sign * hops for hops in range(1, NEARBY + 1) for sign in (-1, 1))
 
 HERE = 1.5
 """How much clearer the slots must be elsewhere than where they are expected; with 1.3 the weakest are misplaced."""
+
+NEGLIGIBLE = 40
+"""Codes that fit less well than the best by so much, which is 20 nats, are not asked for the message."""
 
 LEAST_SURE = 1e-6
 """Log-odds that a bit keeps where nothing speaks against it or for it."""
@@ -62,7 +65,7 @@ def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDA
     if network.card.code_twice:
         both = [decoded_together(network, *slots) for slots in zip(message, code, strict=True)]
         return np.stack([said for said, _ in both]), np.stack([said for _, said in both])
-    return network.message.code.decode(message), network.code.code.decode(code)
+    return network.message.code.odds(message), network.code.code.odds(code)
 
 
 def decoded_together(
@@ -70,18 +73,26 @@ def decoded_together(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(slots,) of message and code → (bits,) of each, where the message's slots say the code's bits too.
 
-    Every code is tried: each says how the message's slots are to be understood.
+    Every code is tried: each says how the message's slots are to be understood. All of them, with all messages, have a
+    say in each bit.
     """
     codes = every_message(network.card.code_bits)
-    fits = (2 * network.code.code.encode(codes).astype(np.float32) - 1) @ code
     unmasked = message * network.mask(codes)
-    said = network.message.code.decode(unmasked)
-    together = fits + (network.message.values(said > 0) * unmasked).sum(-1)
-    best = int(together.argmax())
-    differs = codes != codes[best]
-    rivals = np.where(differs, together[:, None], -np.inf).max(0)
-    sure = np.maximum((together[best] - rivals) / 2, LEAST_SURE).clip(max=np.finfo(np.float32).max)
-    return said[best], np.where(codes[best], sure, -sure).astype(np.float32)
+    fits = network.code.values(codes).astype(np.float64) @ code + network.message.code.evidence(unmasked)
+    fits -= fits.max()
+    likely = fits > -NEGLIGIBLE
+    said = network.message.code.odds(unmasked[likely]).astype(np.float64)
+    # (message_bits, codes, 2): how well each code fits with a bit that is 0, and with one that is 1.
+    halves = np.stack([-said.T, said.T], -1)
+    halves += (fits[likely] - log_sum(halves, SHARPNESS))[..., None]
+    zeros, ones = log_sum(halves.transpose(2, 0, 1), SHARPNESS)
+    return _sure((ones - zeros) / 2), _sure(bitwise(fits[None], SHARPNESS)[0])
+
+
+def _sure(logits: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The same log-odds, none of which is 0, nor too large."""
+    sure = np.abs(logits).clip(LEAST_SURE, np.finfo(np.float32).max)
+    return np.where(np.signbit(logits), -sure, sure).astype(np.float32)
 
 
 def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

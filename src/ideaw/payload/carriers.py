@@ -10,14 +10,41 @@ import hmac
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES
 
-TILE = (4, 2)
-"""Frames and bins of a tile: 62 ms by 32 Hz."""
+RANGE = 2
+"""Bins of a tile: 32 Hz."""
+
+FRAMES_FROM = {0: 4, 240: 8}
+"""First bin → frames of the tiles from there on: 62 ms, and 125 from 3.8 kHz on.
+
+Longer ones stand a phase vocoder better, which smears as much. Lower down they would be too few where a low-pass or a
+lower rate leaves nothing else.
+"""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Ranges of frequencies, from the first on and before the last, with tiles of as many frames."""
+
+    first: int
+    last: int
+    frames: int
+
+    @property
+    def times(self) -> int:
+        """Tiles of a range in a second."""
+        return FRAMES // self.frames
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of all its ranges in a second."""
+        return self.times * (self.last - self.first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,46 +52,59 @@ class Carriers(ABC):
     """The slots of a second, as numbers in its tiles."""
 
     slots: int
-    tile: tuple[int, int]
+    width: int
+    """Bins of a tile."""
+    bands: tuple[Band, ...]
+    """All ranges; the tiles of a second are those of the first of these, then those of the next."""
 
     @abstractmethod
     def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) → (…, pieces): what these values add to the tiles of a second."""
+        """(…, slots) → (…, tiles): what these values add to the tiles of a second."""
 
     @abstractmethod
     def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) → (…, pieces): what is looked for in the tiles of a second that has these values."""
+        """(…, slots) → (…, tiles): what is looked for in the tiles of a second that has these values."""
 
     @abstractmethod
-    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, pieces) → (…, slots): how much the tiles of a second say for each slot."""
+    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(…, tiles) → (…, slots): how much the tiles of a second say for each slot."""
 
     def stream(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) of −1 and +1 → (…, FRAMES, bins)."""
-        times = FRAMES // self.tile[0]
-        pieces = self.written(values)
-        pieces = pieces.reshape(*values.shape[:-1], times, pieces.shape[-1] // times)
-        return pieces.repeat(self.tile[0], -2).repeat(self.tile[1], -1)
+        return self.laid_out(self.written(values)).repeat(self.width, -1)
 
     def narrow(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, bins) → (…, bins / tile): the first half of `pieces`, for streams that begin at any frame."""
-        parts = (stream[..., place :: self.tile[1]] for place in range(self.tile[1]))
+        """(…, bins) → (…, ranges): the first half of `tiles`, for streams that begin at any frame."""
+        parts = (stream[..., place :: self.width] for place in range(self.width))
         return reduce(np.add, parts)  # 50 times as fast as along rows of two
 
-    def pieces(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES, bins / tile) → (…, pieces): the sum over each tile of a second."""
-        *batch, frames, ranges = narrow.shape
-        summed = narrow.reshape(*batch, frames // self.tile[0], self.tile[0], ranges).sum(-2)
-        return summed.reshape(*batch, -1)
+    def tiles(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(…, FRAMES, ranges) → (…, tiles): the sum over each tile of a second."""
+        batch, parts = narrow.shape[:-2], []
+        for band in self.bands:
+            ranges = narrow[..., band.first : band.last]
+            parts.append(ranges.reshape(*batch, band.times, band.frames, -1).sum(-2).reshape(*batch, -1))
+        return np.concatenate(parts, -1)
+
+    def by_band(self, tiles: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """(…, tiles) → (…, times, ranges) of each band."""
+        ends = np.cumsum([band.tiles for band in self.bands])[:-1]
+        parts = zip(self.bands, np.split(tiles, ends, -1), strict=True)
+        return [part.reshape(*tiles.shape[:-1], band.times, -1) for band, part in parts]
+
+    def laid_out(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(…, tiles) → (…, FRAMES, ranges): the number of the tile that each frame lies in."""
+        parts = zip(self.bands, self.by_band(tiles), strict=True)
+        return np.concatenate([part.repeat(band.frames, -2) for band, part in parts], -1)
 
     def logits(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES, bins / tile) → (…, slots), positive for 1."""
-        return self.heard(self.pieces(narrow))
+        """(…, FRAMES, ranges) → (…, slots), positive for 1."""
+        return self.heard(self.tiles(narrow))
 
 
 @dataclass(frozen=True, eq=False)
 class Learned(Carriers):
-    """`write` and `read` (slots, pieces): what each slot adds to the tiles of a second, and looks for in them."""
+    """`write` and `read` (slots, tiles): what each slot adds to the tiles of a second, and looks for in them."""
 
     write: NDArray[np.float32]
     read: NDArray[np.float32]
@@ -75,13 +115,13 @@ class Learned(Carriers):
     def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         return values.astype(np.float32) @ self.read
 
-    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
-        return pieces @ self.read.T
+    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+        return tiles @ self.read.T
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Carriers):
-    """`owner` and `sign` (pieces,) of the tiles: each belongs to one slot, which looks there for what it adds."""
+    """`owner` and `sign` (tiles,): each belongs to one slot, which looks there for what it adds."""
 
     owner: NDArray[np.int64]
     sign: NDArray[np.float32]
@@ -99,28 +139,32 @@ class Drawn(Carriers):
 
     expected = written
 
-    def heard(self, pieces: NDArray[np.float32]) -> NDArray[np.float32]:
+    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.slots:
-            return np.zeros((*pieces.shape[:-1], 0), np.float32)
+            return np.zeros((*tiles.shape[:-1], 0), np.float32)
         order, sign, first = self._by_slot
-        return np.add.reduceat(pieces[..., order] * sign, first, -1)
+        return np.add.reduceat(tiles[..., order] * sign, first, -1)
 
 
 def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Drawn:
     """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
+    bands = tile_bands(bins)
+    tiles = sum(band.tiles for band in bands)
     if not slots:
-        tiles = FRAMES // TILE[0] * (bins // TILE[1])
-        return Drawn(0, TILE, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
-    owner, sign = deal(slots, bins, key, label)
-    return Drawn(slots, TILE, owner.ravel(), sign.ravel())
-
-
-def deal(slots: int, bins: int, key: bytes, label: bytes) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Owner and sign (times, ranges) of every tile of a second."""
-    times, ranges = FRAMES // TILE[0], bins // TILE[1]
-    rounds = -(-times * ranges // slots)
+        return Drawn(0, RANGE, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
+    rounds = -(-tiles // slots)
     secret = hmac.digest(key, label, hashlib.sha256)
     numbers = np.frombuffer(hashlib.shake_256(secret).digest(8 * rounds * slots), "<u8").reshape(rounds, slots)
-    owner = np.argsort(numbers, 1, "stable").ravel()[: times * ranges].reshape(ranges, times).T
-    sign = 1 - 2 * (numbers.ravel()[: times * ranges] & 1).astype(np.float32).reshape(ranges, times).T
-    return owner, sign
+    owner = np.argsort(numbers, 1, "stable").ravel()[:tiles]
+    sign = 1 - 2 * (numbers.ravel()[:tiles] & 1).astype(np.float32)
+    # They are dealt range after range, and lie in a band time after time.
+    ends = np.cumsum([band.tiles for band in bands])[:-1]
+    parts = zip(bands, np.split(np.arange(tiles), ends), strict=True)
+    dealt = np.concatenate([part.reshape(-1, band.times).T.ravel() for band, part in parts])
+    return Drawn(slots, RANGE, bands, owner[dealt], sign[dealt])
+
+
+def tile_bands(bins: int) -> tuple[Band, ...]:
+    """Where the tiles of so many bins have which length."""
+    edges = [*(first for first in FRAMES_FROM if first < bins), bins]
+    return tuple(Band(a // RANGE, b // RANGE, FRAMES_FROM[a]) for a, b in pairwise(edges))

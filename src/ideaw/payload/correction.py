@@ -7,6 +7,9 @@ convolutional: every slot is a sum of a few neighbouring bits, the last of which
 Some rounds make it close, or nearly always: of lost words of 46 bits one in eight, of those of 22 every other one fits
 less well than the right one.
 
+The likeliest word is what a message needs that counts only as a whole. Where each bit counts, every word has a say in
+it, as far as it is likely: on the same way around the ring words are added up instead of compared (BCJR).
+
 A part of the slots are the bits themselves. Where there is too little evidence for the right word, the wrong one has
 at least these to go by, and fewer of its bits are wrong (docs/LOG.md, session 8).
 """
@@ -16,17 +19,23 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION = 2
-"""Of codes and carriers: a mark is read by those that it was made with. (1 had block codes over 98 slots.)"""
+Real = TypeVar("Real", bound=np.floating)
+
+VERSION = 3
+"""Of codes and carriers: a mark is read by those that it was made with.
+
+1 had block codes over 98 slots, 2 tiles of one length.
+"""
 
 MOST_LISTED_BITS = 12
 """Up to here every code word is compared; from here on their number is too great."""
 
-MOST_LISTED_SLOTS = 128
+MOST_LISTED_SLOTS = 640
 
 MEMORY = 10
 """How many earlier bits a slot of a convolutional code can depend on."""
@@ -40,15 +49,15 @@ POLYNOMIALS = (
 """Which bits a slot sums up, the newest as the lowest binary digit. Each was chosen, of 160 or more, for the distance
 of the code of all up to it; two alone have 14, the best known for two."""
 
-REPEATED_SHARE = 4
-"""Of each so many slots for a bit of a convolutional code one is the bit itself."""
+SHORT_RING = 3 * MEMORY
+"""Of fewer bits more slots are the bits themselves: what fits best is not always found there, so it costs no words."""
 
 MOST_RATE = 24
 """Slots for each bit of a convolutional code, at most."""
 
 USUAL_SLOTS = 540
-"""About so many have the usual convolutional codes of 20 bits or more: each is seven tiles of a second. In 98, at
-the same energy, the best code of 46 bits that we know needs a decibel more."""
+"""About so many have the usual codes: each is five tiles of a second. In 98, at the same energy, the best code of 46
+bits that we know needs a decibel more."""
 
 TURNS = 9 * MEMORY
 """So many steps around the ring, in whole rounds, make decoding forget that it did not know where to begin."""
@@ -58,6 +67,15 @@ MOST_SUMS = 1 << 22
 
 TIE = 1e-4
 """Share of the largest log-odds below which differences are rounding; a bit without evidence keeps this much."""
+
+SHARPNESS = 0.5
+"""By how many nats a word becomes likelier for each unit of its sum; a half takes log-odds as what they claim to be."""
+
+FAR = 40.0
+"""What is less likely than something else by so many nats adds nothing to it."""
+
+SHARPEST = 1e20
+"""More than this is as good as comparing, and would no longer be finite."""
 
 TRIALS, MOST_COMPARED = 64, 1_024
 """How rows of listed codes are chosen: out of so many, apart from so many sums of earlier ones."""
@@ -88,6 +106,17 @@ class BlockCode(ABC):
         the best one found in which that bit differs.
         """
 
+    @abstractmethod
+    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+        """(…, slots) log-odds, positive for 1 → (…, bits) log-odds, where all words have a say in each bit.
+
+        More bits are right than in the likeliest word, but they need not belong to one word that fits.
+        """
+
+    def evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+        """(…, slots) log-odds → (…): the `fit` of all words together or, of too many words, of the likeliest."""
+        return self.fit(logits)
+
 
 class Plain(BlockCode):
     """No code: every slot is a bit."""
@@ -100,6 +129,9 @@ class Plain(BlockCode):
             decoded[..., : opening.shape[-1]] = np.where(opening, np.inf, -np.inf)
         return _finite(decoded)
 
+    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+        return self.decode(logits)
+
 
 class Searched(BlockCode):
     """A code whose words are compared."""
@@ -107,20 +139,39 @@ class Searched(BlockCode):
     def decode(
         self, logits: NDArray[np.floating], opening: NDArray[np.integer | np.bool_] | None = None
     ) -> NDArray[np.float32]:
-        bits, slots = self.generator.shape
         blocks = np.shape(logits)[:-1]
-        found = np.asarray(logits, np.float64).reshape(prod(blocks), slots)
         given = np.zeros((*blocks, 0), bool) if opening is None else np.asarray(opening, bool)
-        known = given.reshape(len(found), given.shape[-1])
-        # Sums of large finite values would not be finite, and only ratios matter to the search.
+        known = given.reshape(prod(blocks), given.shape[-1])
+        shares, scale = self._shares(logits, 0)
+        values = [self._decoded(shares[part], known[part]) for part in self._parts(shares)]
+        return self._sure(values, scale).reshape(*blocks, len(self.generator))
+
+    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+        # Sums of words depend on the scale: what is small is not made larger, or rounding would be made so too.
+        shares, scale = self._shares(logits, 1)
+        values = [self._summed(shares[part], _sharpness(scale[part])) for part in self._parts(shares)]
+        return self._sure(values, scale).reshape(*np.shape(logits)[:-1], len(self.generator))
+
+    def _shares(self, logits: NDArray[np.floating], least: float) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """(…, slots) → (blocks, slots) in units of the largest of a block if it is over `least`, and (blocks, 1) these.
+
+        Sums of large finite values would not be finite.
+        """
+        found = np.asarray(logits, np.float64).reshape(prod(np.shape(logits)[:-1]), self.generator.shape[1])
         largest = np.abs(found).max(-1, keepdims=True, initial=0)
-        scale = np.where(largest > 0, largest, 1)
-        shares = (found / scale).astype(np.float32)
+        scale = np.where(largest > least, largest, 1)
+        return (found / scale).astype(np.float32), scale
+
+    def _parts(self, shares: NDArray[np.float32]) -> list[slice]:
+        """Blocks whose sums are held at a time."""
         at_a_time = max(1, MOST_SUMS // self._sums)
-        parts = [slice(first, first + at_a_time) for first in range(0, len(shares), at_a_time)]
-        values = np.concatenate([np.empty((0, bits)), *(self._decoded(shares[part], known[part]) for part in parts)])
+        return [slice(first, first + at_a_time) for first in range(0, len(shares), at_a_time)]
+
+    def _sure(self, parts: list[NDArray[np.float32]], scale: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Values of all parts, in their units → (blocks, bits) log-odds of which none is 0."""
+        values = np.concatenate([np.empty((0, len(self.generator))), *parts])
         sure = scale * np.maximum(np.abs(values), TIE)
-        return _finite(np.where(np.signbit(values), -sure, sure)).reshape(*blocks, bits)
+        return _finite(np.where(np.signbit(values), -sure, sure))
 
     @property
     @abstractmethod
@@ -130,6 +181,10 @@ class Searched(BlockCode):
     @abstractmethod
     def _decoded(self, shares: NDArray[np.float32], opening: NDArray[np.bool_]) -> NDArray[np.float32]:
         """(blocks, slots) and (blocks, known) → (blocks, bits)."""
+
+    @abstractmethod
+    def _summed(self, shares: NDArray[np.float32], sharpness: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(blocks, slots) and (blocks, 1), as `log_sum` has it → (blocks, bits)."""
 
 
 class Listed(Searched):
@@ -159,6 +214,14 @@ class Listed(Searched):
         margins = (sums.max(-1, keepdims=True) - rivals) / 2
         return np.where(best, margins, -margins)
 
+    def _summed(self, shares: NDArray[np.float32], sharpness: NDArray[np.float32]) -> NDArray[np.float32]:
+        return bitwise(shares @ self._words.T, sharpness)
+
+    def evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+        shares, scale = self._shares(logits, 1)
+        parts = [log_sum(shares[part] @ self._words.T, _sharpness(scale[part])) for part in self._parts(shares)]
+        return (np.concatenate([np.empty(0), *parts]) * scale[:, 0]).reshape(np.shape(logits)[:-1])
+
 
 @dataclass(frozen=True, eq=False)
 class Convolutional(Searched):
@@ -168,7 +231,7 @@ class Convolutional(Searched):
 
     @classmethod
     def of(cls, bits: int, rate: int) -> "Convolutional":
-        repeated = rate // REPEATED_SHARE
+        repeated = rate // (3 if bits < SHORT_RING else 4)
         polynomials = (1,) * repeated + POLYNOMIALS[: rate - repeated]
         # Row 0: what the first bit adds to the slots of its own step and of the ones after it.
         first = np.zeros((bits, rate), np.uint8)
@@ -192,6 +255,15 @@ class Convolutional(Searched):
         return 4 * len(self.generator) * STATES
 
     def _decoded(self, shares: NDArray[np.float32], opening: NDArray[np.bool_]) -> NDArray[np.float32]:
+        return self._around(shares, opening, None)
+
+    def _summed(self, shares: NDArray[np.float32], sharpness: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self._around(shares, np.zeros((len(shares), 0), bool), sharpness[:, None])
+
+    def _around(
+        self, shares: NDArray[np.float32], opening: NDArray[np.bool_], sharpness: NDArray[np.float32] | None
+    ) -> NDArray[np.float32]:
+        """The bits of the likeliest way around the ring or, with a (blocks, 1, 1) sharpness, of all ways together."""
         blocks, bits, half = len(shares), len(self.generator), STATES // 2
         steps = shares.reshape(blocks, bits, -1)
         # (bits, blocks, 2, 2, half): what speaks for each value of a step's bit, by the oldest bit and the others.
@@ -207,7 +279,7 @@ class Convolutional(Searched):
         for _ in rounds:
             for step in range(bits):
                 np.add(before[step, :, None], gains[step], out=ways)
-                np.maximum(ways[:, :, 0], ways[:, :, 1], out=coming[(step + 1) % bits])
+                _either(ways[:, :, 0], ways[:, :, 1], sharpness, coming[(step + 1) % bits])
         after = np.zeros((blocks, 2, half), np.float32)
         came = after.reshape(blocks, half, 2).swapaxes(1, 2)
         found = np.empty((blocks, bits), np.float32)
@@ -215,15 +287,36 @@ class Convolutional(Searched):
             for step in reversed(range(bits)):
                 np.add(gains[step], came[:, :, None], out=ways)
                 if turn == rounds[-1]:
-                    fits = (before[step, :, None] + ways).max((2, 3))
+                    fits = log_sum((before[step, :, None] + ways).reshape(blocks, 2, STATES), sharpness)
                     found[:, step] = (fits[:, 1] - fits[:, 0]) / 2
-                np.maximum(ways[:, 0], ways[:, 1], out=after)
+                _either(ways[:, 0], ways[:, 1], sharpness, after)
         return found
 
 
 def every_message(bits: int) -> NDArray[np.uint8]:
     """(2^bits, bits): all messages, the first bit the slowest."""
     return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
+
+
+def log_sum(values: NDArray[Real], sharpness: NDArray[Real] | float | None) -> NDArray[Real]:
+    """(…, n) → (…): log Σ exp(sharpness · value) / sharpness; without a sharpness the largest value."""
+    summed = values.max(-1, keepdims=True)
+    if sharpness is not None:
+        weights = np.exp(np.maximum(sharpness * (values - summed), -FAR))
+        summed += np.log(weights.sum(-1, keepdims=True)) / sharpness
+    return summed[..., 0]
+
+
+def bitwise(sums: NDArray[Real], sharpness: NDArray[Real] | float) -> NDArray[Real]:
+    """(blocks, 2^bits), how `every_message` fits → (blocks, bits) log-odds, where all have a say in each bit."""
+    blocks, messages = sums.shape
+    bits = messages.bit_length() - 1
+    said = np.empty((blocks, bits), sums.dtype)
+    for bit in range(bits):
+        values = sums.reshape(blocks, 1 << bit, 2, -1)
+        zero, one = (log_sum(values[:, :, value].reshape(blocks, -1), sharpness) for value in (0, 1))
+        said[:, bit] = (one - zero) / 2
+    return said
 
 
 def exists(bits: int, slots: int) -> bool:
@@ -238,8 +331,8 @@ def exists(bits: int, slots: int) -> bool:
 def usual_slots(bits: int) -> int:
     """How many slots the code of so many bits has, where the carriers leave the choice."""
     if bits <= MOST_LISTED_BITS:
-        return 10 * bits
-    return bits * min(MOST_RATE, max(2, REPEATED_SHARE * round(USUAL_SLOTS / (REPEATED_SHARE * bits))))
+        return bits * (USUAL_SLOTS // bits) if bits else 0
+    return bits * min(MOST_RATE, max(2, 4 * round(USUAL_SLOTS / (4 * bits))))
 
 
 @cache
@@ -251,6 +344,23 @@ def block_code(bits: int, slots: int) -> BlockCode:
     if bits <= MOST_LISTED_BITS:
         return Listed(_spread(bits, slots))
     return Convolutional.of(bits, slots // bits)
+
+
+def _sharpness(scale: NDArray[np.float64]) -> NDArray[np.float32]:
+    """By how many nats a word becomes likelier for each unit of its sum, if the unit is `scale`."""
+    return np.minimum(SHARPNESS * scale, SHARPEST).astype(np.float32)
+
+
+def _either(
+    one: NDArray[np.float32],
+    other: NDArray[np.float32],
+    sharpness: NDArray[np.float32] | None,
+    out: NDArray[np.float32],
+) -> None:
+    """The `log_sum` of two into a third."""
+    np.maximum(one, other, out=out)
+    if sharpness is not None:
+        out += np.log(1 + np.exp(np.maximum(-sharpness * np.abs(one - other), -FAR))) / sharpness
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -81,12 +81,19 @@ def save_weights(model: AnyNet, folder: Path) -> None:
 
 
 def export_run(
-    run: Path, target: Path, snr: float | None = None, shaping: float | None = None, eight_bit: bool = False
+    run: Path,
+    target: Path,
+    snr: float | None = None,
+    shaping: float | None = None,
+    eight_bit: bool = False,
+    mean_with: Path | None = None,
 ) -> None:
     """The averaged weights of a training run as a model folder that `ideaw.load` takes.
 
     `snr` is the level in dB that marks get unless the user asks for another, `shaping` the power of the envelope
-    that residuals follow (None: what it was trained at), `eight_bit` makes the graphs smaller and faster.
+    that residuals follow (None: what it was trained at), `eight_bit` makes the graphs smaller and faster. `mean_with`
+    is a model folder: the weights become the mean of its and the run's, which may be better than both if the run
+    began with them.
     """
     kept = checkpoint.load(run / "checkpoint")
     if kept is None:
@@ -100,6 +107,8 @@ def export_run(
         config = dataclasses.replace(config, shaping=shaping)
     model = make(config)
     model.load_state_dict(parts["average"])
+    if mean_with is not None:
+        _move_half_way(model, load_weights(mean_with))
     trained = {
         "recipe": recipe["name"],
         "steps": facts["step"],
@@ -110,6 +119,16 @@ def export_run(
     if level is None or not 0 <= level <= 100:
         raise IdeawError("say with an SNR of 0 to 100 dB how strong the marks of this model are to be")
     export_model(model, target, level, trained, eight_bit)
+
+
+@torch.no_grad()
+def _move_half_way(model: AnyNet, other: AnyNet) -> None:
+    """Make every weight the mean of its own and that of another network of the same sizes."""
+    theirs = other.state_dict()
+    ours = model.state_dict()
+    if {name: weight.shape for name, weight in ours.items()} != {name: weight.shape for name, weight in theirs.items()}:
+        raise IdeawError("only networks of the same sizes have a mean")
+    model.load_state_dict({name: (weight + theirs[name]) / 2 for name, weight in ours.items()})
 
 
 def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:

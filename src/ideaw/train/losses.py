@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-BORDER, AROUND = 0.5, 0.15
+BORDER, AROUND = 0.55, 0.15
 """Loss of a segment whose 98 slots can just be decoded, and how far around it a segment is about to be lost or won:
-codes of 46 and of 10 bits fail from 0.45 and from 0.6 on."""
+codes of 46 and of 22 bits fail from about 0.5 and 0.6 on."""
 
 
 def integrity(logits: Tensor, bits: Tensor, kind: str, focus: float = 0.0) -> Tensor:

@@ -19,7 +19,7 @@ from ideaw.errors import IdeawError
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.kinds import AnyNet
 from ideaw.nets.model import Ideaw
-from ideaw.payload.carriers import TILE
+from ideaw.payload.carriers import RANGE
 from ideaw.payload.correction import exists
 from ideaw.train import losses
 from ideaw.train.data import Pool
@@ -300,9 +300,9 @@ def check(recipe: Recipe) -> None:
     if net.domain == "wavelet":
         if not single_stage or net.message_blocks < 2 or net.carriers != "learned" or recipe.losses.first_stage:
             raise IdeawError(f"{recipe.name}: on wavelets there is one stage of 2 blocks or more, and learned carriers")
-    elif net.carriers == "tiles" and net.bins % TILE[1]:
+    elif net.carriers == "tiles" and net.bins % RANGE:
         raise IdeawError(
-            f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {TILE[1]}"
+            f"{recipe.name}: a squeeze of {net.squeeze} leaves {net.bins} bins, and tiles need a multiple of {RANGE}"
         )
 
 
