@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.payload.checks import WHOLE_BYTES, binary
-from ideaw.payload.correction import BlockCode
+from ideaw.payload.correction import SHORT_RING, BlockCode
 from ideaw.payload.erasures import values_at
 from ideaw.payload.keys import PUBLIC
 from ideaw.payload.message import KIND_BITS, LONG, Message, layout
@@ -23,13 +23,14 @@ from ideaw.payload.plan import Block, LongLayout, Plan, long_layout, whole
 BELIEVED = 1e-4
 """The chance below which a word is believed, if values had nothing to do with any word that passes its check.
 
-It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 9 at 22 and 6 at 10, of the
-490, 2,000 and 125,000 that pass the check. (How often words fit was measured on 6,000 to 60,000 sums of Gaussian noise;
-how often they pass was calculated.)
+It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 3 at 22 and fewer at 10, of
+the 490, 2,000 and 125,000 that pass the check. (How often words fit was measured on 6,000 to 60,000 sums of Gaussian
+noise; how often they pass was calculated.)
 """
 
-CLEAR = 0.6
-"""By how much a word must fit better than any other, in parts of what one of its bits weighs on average.
+CLEAR, CLEAR_OF_FEW = 0.6, 1.2
+"""By how much a word must fit better than any other, in parts of what one of its bits weighs on average; the second
+of words of fewer bits than SHORT_RING, which have more slots that are bits.
 
 Where two copies were averaged, many words fit nearly as well as theirs: this leaves out three of four that neither copy
 says, and, in noise in which nine of ten seconds of a single copy can be read, one of these nine.
@@ -94,7 +95,7 @@ def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> 
     where they repeat each other; they may be cut, in any order and partly unreadable, as long as enough are left.
 
     The average of two copies with different messages gives one of the two, or nothing, but for rare misreadings: a
-    third one of one frame in up to 25 of a million averages at 46 bits, 21 at 22 and about 70 at 10 (the worst of five
+    third one of one frame in up to 25 of a million averages at 46 bits, 22 at 22 and about 50 at 10 (the worst of five
     levels of noise; fits measured on 3,000 to 20,000 averages, checks taken to pass once in 2^check), and a long one
     with at most `LONG_CHANCE`.
     """
@@ -152,7 +153,8 @@ def _short(
     bits = logits > 0
     message = Message.of_frame(bits, key)
     word = code.encode(bits)
-    if message is None or np.abs(logits).min() < CLEAR * (total @ (2.0 * word - 1)) / len(bits):
+    clear = CLEAR if len(bits) >= SHORT_RING else CLEAR_OF_FEW
+    if message is None or np.abs(logits).min() < clear * (total @ (2.0 * word - 1)) / len(bits):
         return None
     passing = len(bits) - layout(len(bits)).check
     p_value = exp(min(0.0, passing * log(2) + chance(total, word)))
