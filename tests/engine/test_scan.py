@@ -9,7 +9,7 @@ from ideaw.engine import scan
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
 from ideaw.engine.search import Heard
-from ideaw.payload.carriers import Carriers, drawn
+from ideaw.payload.carriers import CODE_LENGTHS, Carriers, drawn
 from ideaw.payload.code import locating_code
 
 SLOTS, BINS = 98, 480
@@ -22,7 +22,7 @@ Code = tuple[Carriers, NDArray[np.float32]]
 
 def _code(key: bytes) -> Code:
     rng = np.random.default_rng(list(key))
-    return drawn(SLOTS, BINS, key, b"code"), rng.choice([-1, 1], SLOTS).astype(np.float32)
+    return drawn(SLOTS, BINS, key, b"code", CODE_LENGTHS), rng.choice([-1, 1], SLOTS).astype(np.float32)
 
 
 @pytest.fixture(scope="module")

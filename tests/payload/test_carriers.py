@@ -9,14 +9,26 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES
-from ideaw.payload.carriers import RANGE, Band, Drawn, Learned, drawn, tile_bands
+from ideaw.payload.carriers import (
+    CODE_LENGTHS,
+    MESSAGE_LENGTHS,
+    RANGE,
+    Band,
+    Drawn,
+    Learned,
+    Lengths,
+    drawn,
+    tile_bands,
+)
 from ideaw.payload.code import PUBLIC
 
 BINS = 480
-SIZES = (552, 540)
-"""Slots of the packaged model's message and code."""
+SIZES = ((552, MESSAGE_LENGTHS), (540, CODE_LENGTHS))
+"""Slots of the packaged model's message and code, and how long their tiles are."""
 
-TILES = sum(band.tiles for band in tile_bands(BINS))
+
+def _tiles(lengths: Lengths) -> int:
+    return sum(band.tiles for band in tile_bands(BINS, lengths))
 
 
 def _by_range(carriers: Drawn, first: int, last: int) -> NDArray[np.int64]:
@@ -33,16 +45,16 @@ def _by_range(carriers: Drawn, first: int, last: int) -> NDArray[np.int64]:
     ("slots", "label", "digest"),
     [
         (552, b"carriers of the message of 46+10", "ae3b6178c7ab7bde"),
-        (540, b"carriers of the code of 46+10", "a6070b16feb66c31"),
+        (540, b"carriers of the code of 46+10", "325c0b0fb6997166"),
         (528, b"carriers of the message of 22+10", "af8eee2d34cf4c4b"),
-        (540, b"carriers of the code of 22+10", "05f5756a19c16813"),
+        (540, b"carriers of the code of 22+10", "27657626a4bf6479"),
         (540, b"carriers of the message of 10+10", "888e96fd415bcdf8"),
-        (540, b"carriers of the code of 10+10", "2c116524339ea4ab"),
+        (540, b"carriers of the code of 10+10", "893a7695f4176c1d"),
     ],
 )
 def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str) -> None:
     # Marks in the world are found by them.
-    public = drawn(slots, BINS, PUBLIC, label)
+    public = drawn(slots, BINS, PUBLIC, label, CODE_LENGTHS if b"code" in label else MESSAGE_LENGTHS)
     content = public.owner.astype("<u2").tobytes() + public.sign.astype("<i1").tobytes()
     assert hashlib.sha256(content).hexdigest()[:16] == digest
 
@@ -50,14 +62,15 @@ def test_the_public_carriers_never_change(slots: int, label: bytes, digest: str)
 @settings(max_examples=60, deadline=None)
 @given(
     slots=st.integers(1, 552),
+    lengths=st.sampled_from([CODE_LENGTHS, MESSAGE_LENGTHS]),
     ranges=st.integers(1, 240),
     key=st.binary(max_size=8),
     ends=st.tuples(st.integers(0, 240), st.integers(0, 240)),
 )
 def test_every_slot_has_as_many_tiles_in_each_range_as_any_other(
-    slots: int, ranges: int, key: bytes, ends: tuple[int, int]
+    slots: int, lengths: Lengths, ranges: int, key: bytes, ends: tuple[int, int]
 ) -> None:
-    carriers = drawn(slots, ranges * RANGE, key, b"label")
+    carriers = drawn(slots, ranges * RANGE, key, b"label", lengths)
     assert carriers.owner.shape == carriers.sign.shape == (sum(band.tiles for band in carriers.bands),)
     assert set(np.unique(carriers.sign)) <= {-1.0, 1.0}
     assert np.ptp(_by_range(carriers, 0, ranges)) <= 1
@@ -65,36 +78,39 @@ def test_every_slot_has_as_many_tiles_in_each_range_as_any_other(
     assert np.ptp(_by_range(carriers, min(ends), max(ends))) <= 2
 
 
-@pytest.mark.parametrize("slots", SIZES)
-def test_slots_are_spread_over_time_too(slots: int) -> None:
-    carriers = drawn(slots, BINS, PUBLIC, b"label")
-    expected = TILES / slots / 2
+@pytest.mark.parametrize(("slots", "lengths"), SIZES)
+def test_slots_are_spread_over_time_too(slots: int, lengths: Lengths) -> None:
+    carriers = drawn(slots, BINS, PUBLIC, b"label", lengths)
+    tiles = _tiles(lengths)
+    expected = tiles / slots / 2
     for late in (0, 1):
         half = [np.array_split(owner, 2)[late].ravel() for owner in carriers.by_band(carriers.owner)]
         mine = np.bincount(np.concatenate(half), minlength=slots)
         assert np.abs(mine - expected).max() < 5 * np.sqrt(expected / 2)
-    assert abs(carriers.sign.mean()) < 4 / np.sqrt(TILES)
+    assert abs(carriers.sign.mean()) < 4 / np.sqrt(tiles)
 
 
-def test_tiles_are_longer_in_high_frequencies() -> None:
-    assert tile_bands(480) == (Band(0, 120, 4), Band(120, 240, 8))
-    assert tile_bands(200) == (Band(0, 100, 4),)
+def test_tiles_of_messages_are_longer_in_high_frequencies() -> None:
+    assert tile_bands(480, MESSAGE_LENGTHS) == (Band(0, 120, 4), Band(120, 240, 8))
+    assert tile_bands(200, MESSAGE_LENGTHS) == (Band(0, 100, 4),)
+    assert tile_bands(480, CODE_LENGTHS) == (Band(0, 240, 4),)
 
 
-@pytest.mark.parametrize("slots", SIZES)
-def test_keys_and_labels_have_carriers_of_their_own(slots: int) -> None:
+@pytest.mark.parametrize(("slots", "lengths"), SIZES)
+def test_keys_and_labels_have_carriers_of_their_own(slots: int, lengths: Lengths) -> None:
+    tiles = _tiles(lengths)
     one, same, other, else_for = (
-        drawn(slots, BINS, key, label).written(np.eye(slots))
+        drawn(slots, BINS, key, label, lengths).written(np.eye(slots))
         for key, label in ((b"1", b"a"), (b"1", b"a"), (b"2", b"a"), (b"1", b"b"))
     )
     assert np.array_equal(one, same)
     assert np.array_equal(one @ one.T, np.diag(np.abs(one).sum(1)))
     for foreign in (other, else_for):
         # Two slots share a tile by chance alone, and agree in its sign by chance again.
-        crossed = (one @ foreign.T) / (TILES / slots)
-        assert np.sqrt(np.square(crossed).mean()) < 1.1 / np.sqrt(TILES)
+        crossed = (one @ foreign.T) / (tiles / slots)
+        assert np.sqrt(np.square(crossed).mean()) < 1.1 / np.sqrt(tiles)
         assert np.abs(crossed).max() < 0.8  # four of five tiles, of 300,000 pairs
-        assert abs((one.sum(0) @ foreign.sum(0)) / TILES) < 4 / np.sqrt(TILES)
+        assert abs((one.sum(0) @ foreign.sum(0)) / tiles) < 4 / np.sqrt(tiles)
 
 
 # Writing and reading
@@ -102,7 +118,8 @@ def test_keys_and_labels_have_carriers_of_their_own(slots: int) -> None:
 
 @pytest.fixture(scope="module", params=SIZES)
 def carriers(request: pytest.FixtureRequest) -> Drawn:
-    return drawn(request.param, BINS, b"some key", b"label")
+    slots, lengths = request.param
+    return drawn(slots, BINS, b"some key", b"label", lengths)
 
 
 def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Drawn) -> None:
@@ -153,6 +170,6 @@ def test_learned_carriers_are_tiles_of_one() -> None:
 
 
 def test_no_slots_leave_a_stream_empty() -> None:
-    none = drawn(0, BINS, PUBLIC, b"none")
+    none = drawn(0, BINS, PUBLIC, b"none", CODE_LENGTHS)
     assert not none.stream(np.zeros((2, 0))).any()
     assert none.logits(none.narrow(np.ones((2, FRAMES, BINS), np.float32))).shape == (2, 0)

@@ -23,7 +23,17 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import BINS, FRAMES
 from ideaw.errors import ModelError
-from ideaw.payload.carriers import RANGE, Band, Carriers, Learned, drawn, tile_bands
+from ideaw.payload.carriers import (
+    CODE_LENGTHS,
+    MESSAGE_LENGTHS,
+    RANGE,
+    Band,
+    Carriers,
+    Learned,
+    Lengths,
+    drawn,
+    tile_bands,
+)
 from ideaw.payload.code import mask
 from ideaw.payload.correction import VERSION, BlockCode, block_code, exists
 from ideaw.payload.keys import PUBLIC
@@ -195,16 +205,16 @@ class Network:
 
     def _draw(self, key: bytes) -> None:
         self.key = key
-        self.message = self._slots("message", self.card.message_bits, self.card.message_slots)
-        self.code = self._slots("code", self.card.code_bits, self.card.code_slots)
+        self.message = self._slots("message", self.card.message_bits, self.card.message_slots, MESSAGE_LENGTHS)
+        self.code = self._slots("code", self.card.code_bits, self.card.code_slots, CODE_LENGTHS)
 
-    def _slots(self, kind: str, bits: int, slots: int) -> Slots:
+    def _slots(self, kind: str, bits: int, slots: int, lengths: Lengths) -> Slots:
         carriers: Carriers
         if self.card.learned:
             carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
         else:
             label = f"carriers of the {kind} of {self.card.message_bits}+{self.card.code_bits}"
-            carriers = drawn(slots, self.card.bins, self.key, label.encode())
+            carriers = drawn(slots, self.card.bins, self.key, label.encode(), lengths)
         return Slots(block_code(bits, slots), carriers)
 
     def _session(self, name: str) -> "InferenceSession":
@@ -260,7 +270,7 @@ def _card(folder: Path | Traversable) -> Card:
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
         fits = fits and exists(card.message_bits, card.message_slots) and exists(card.code_bits, card.code_slots)
-        tiles = sum(band.tiles for band in tile_bands(card.bins))
+        tiles = sum(band.tiles for band in tile_bands(card.bins, MESSAGE_LENGTHS))
         fits = fits and (card.learned or max(card.message_slots, card.code_slots) <= tiles)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))

@@ -38,7 +38,8 @@ class Carriers:
 @cache
 def drawn(slots: int, bins: int, owner: str, kind: str, device: str) -> Carriers:
     """Carriers (slots, FRAMES, bins) that no user has, so that the network learns none of theirs by heart."""
-    found = carriers.drawn(slots, bins, owner.encode(), kind.encode())
+    lengths = {"message": carriers.MESSAGE_LENGTHS, "code": carriers.CODE_LENGTHS}[kind]
+    found = carriers.drawn(slots, bins, owner.encode(), kind.encode(), lengths)
     maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
     return Carriers(maps, maps)
 

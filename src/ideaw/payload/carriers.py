@@ -8,6 +8,7 @@ network carries any such drawing, so a key chooses where the bits are, and messa
 import hashlib
 import hmac
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -20,8 +21,14 @@ from ideaw.audio.grid import FRAMES
 RANGE = 2
 """Bins of a tile: 32 Hz."""
 
-FRAMES_FROM = {0: 4, 240: 8}
-"""First bin → frames of the tiles from there on: 62 ms, and 125 from 3.8 kHz on.
+Lengths = Mapping[int, int]
+"""First bin → frames of the tiles from there on."""
+
+CODE_LENGTHS: Lengths = {0: 4}
+"""Of the locating code: 62 ms everywhere. The shorter they are, the more signs there are to tell a mark from music."""
+
+MESSAGE_LENGTHS: Lengths = {0: 4, 240: 8}
+"""Of messages: 62 ms, and 125 from 3.8 kHz on.
 
 Longer ones stand a phase vocoder better, which smears as much. Lower down they would be too few where a low-pass or a
 lower rate leaves nothing else.
@@ -146,9 +153,9 @@ class Drawn(Carriers):
         return np.add.reduceat(tiles[..., order] * sign, first, -1)
 
 
-def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Drawn:
+def drawn(slots: int, bins: int, key: bytes, label: bytes, lengths: Lengths) -> Drawn:
     """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
-    bands = tile_bands(bins)
+    bands = tile_bands(bins, lengths)
     tiles = sum(band.tiles for band in bands)
     if not slots:
         return Drawn(0, RANGE, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
@@ -164,7 +171,7 @@ def drawn(slots: int, bins: int, key: bytes, label: bytes) -> Drawn:
     return Drawn(slots, RANGE, bands, owner[dealt], sign[dealt])
 
 
-def tile_bands(bins: int) -> tuple[Band, ...]:
+def tile_bands(bins: int, lengths: Lengths) -> tuple[Band, ...]:
     """Where the tiles of so many bins have which length."""
-    edges = [*(first for first in FRAMES_FROM if first < bins), bins]
-    return tuple(Band(a // RANGE, b // RANGE, FRAMES_FROM[a]) for a, b in pairwise(edges))
+    edges = [*(first for first in lengths if first < bins), bins]
+    return tuple(Band(a // RANGE, b // RANGE, lengths[a]) for a, b in pairwise(edges))
