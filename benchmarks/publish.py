@@ -7,7 +7,7 @@
         ideaw export runs/$recipe models/$recipe --snr 38
         ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
     done
-    ideaw bench quality --data DIR --limit 40 --json docs/results/quality-46+10.json
+    ideaw bench quality --data DIR --json docs/results/quality-46+10.json
     ideaw bench levels --data DIR --json docs/results/levels-46+10.json --plot docs/results/levels-46+10.png
     ideaw bench files --data DIR --json docs/results/files-46+10.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
