@@ -49,9 +49,13 @@ class Band:
         return FRAMES // self.frames
 
     @property
+    def ranges(self) -> int:
+        return self.last - self.first
+
+    @property
     def tiles(self) -> int:
         """Tiles of all its ranges in a second."""
-        return self.times * (self.last - self.first)
+        return self.times * self.ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +93,15 @@ class Carriers(ABC):
         """(…, FRAMES, ranges) → (…, tiles): the sum over each tile of a second."""
         batch, parts = narrow.shape[:-2], []
         for band in self.bands:
-            ranges = narrow[..., band.first : band.last]
-            parts.append(ranges.reshape(*batch, band.times, band.frames, -1).sum(-2).reshape(*batch, -1))
+            frames = narrow[..., band.first : band.last].reshape(*batch, band.times, band.frames, band.ranges)
+            parts.append(frames.sum(-2).reshape(*batch, band.tiles))
         return np.concatenate(parts, -1)
 
     def by_band(self, tiles: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """(…, tiles) → (…, times, ranges) of each band."""
         ends = np.cumsum([band.tiles for band in self.bands])[:-1]
         parts = zip(self.bands, np.split(tiles, ends, -1), strict=True)
-        return [part.reshape(*tiles.shape[:-1], band.times, -1) for band, part in parts]
+        return [part.reshape(*tiles.shape[:-1], band.times, band.ranges) for band, part in parts]
 
     def laid_out(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, tiles) → (…, FRAMES, ranges): the number of the tile that each frame lies in."""
