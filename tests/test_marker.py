@@ -368,7 +368,7 @@ def test_audio_that_was_played_faster_or_slower_is_found(
     found = marker.detect(played, 16_000, speeds=speeds)  # type: ignore[arg-type]
     assert found.message == "hey"
     assert found.speed == pytest.approx(speed, rel=0.006)
-    assert found.segments[0].start < 0.3
+    assert found.segments[0].start < 0.3  # borders jump: 0.26 at 0.955, 0 at 0.95 and at 0.96
     assert found.segments[-1].end == pytest.approx(4 / speed, abs=0.2)
     assert f"played {found.speed:.3g} times as fast" in str(found)
     assert not marker.detect(played, 16_000, speeds="none").found

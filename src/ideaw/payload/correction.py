@@ -332,6 +332,7 @@ def usual_slots(bits: int) -> int:
     """How many slots the code of so many bits has, where the carriers leave the choice."""
     if bits <= MOST_LISTED_BITS:
         return bits * (USUAL_SLOTS // bits) if bits else 0
+    # Fours, so that a quarter of them can be the bits themselves.
     return bits * min(MOST_RATE, max(2, 4 * round(USUAL_SLOTS / (4 * bits))))
 
 
