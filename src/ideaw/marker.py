@@ -1,7 +1,8 @@
 """The front door: load a model, mark audio, find the mark again; arrays or files.
 
 Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the
-samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message.
+samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message; where
+that says nothing, the same with the channels apart, and with the mix at other speeds.
 """
 
 import math
@@ -34,9 +35,9 @@ from ideaw.audio.samples import (
 from ideaw.decision import decide
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
-from ideaw.engine.excerpts import ALL, CLOSER, NEAR, Loudest, best_speed, code_in
+from ideaw.engine.excerpts import ALL, CLOSER, NEAR, best_channels, best_speed, loudest
 from ideaw.engine.network import Card, Network
-from ideaw.engine.search import WORTH_READING, Search
+from ideaw.engine.search import CHUNK, WORTH_READING, Search
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
@@ -197,7 +198,7 @@ class Marker:
         speeds: Speeds = "near",
         progress: Progress | None = None,
     ) -> Detection:
-        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in a channel that may hold one.
+        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in all channels apart, or in one.
 
         With `keys` for the marks of any of them. Where nothing is found, other `speeds` are tried: those "near" by, up
         to 6 % off; "all" from 0.8 to 1.25; "none".
@@ -232,13 +233,13 @@ class Marker:
             check_finite(floats)
             length += len(floats)
             with single_threaded():
-                search.push(resampler.push(mix(floats)[:, None])[:, 0])
+                search.push(resampler.push(mix(floats)[:, None]))
                 answer = decide(search, tried, length / rate) if search.chunks > chunks else None
             if answer is not None:
                 chunks = search.chunks
                 yield answer
         with single_threaded():
-            search.push(resampler.finish(network_length(length, rate))[:, 0])
+            search.push(resampler.finish(network_length(length, rate)))
             search.finish()
             answer = decide(search, tried, length / rate)
         yield answer
@@ -353,29 +354,33 @@ class Marker:
     ) -> Detection:
         """The answer for audio that can be gone through in blocks again and again, of `length` if that is known."""
         grid = _SPEEDS[speeds]
-        looks = (1 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
+        looks = (2 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
 
-        def look(through: Iterable[NDArray[np.floating]], channel: int | None = None, pace: float = 1.0) -> Detection:
-            search, resampler, done = self._search(keys), Resampler(rate / pace, RATE, 1), 0
+        def look(
+            through: Iterable[NDArray[np.floating]], apart: Sequence[int] | None = None, pace: float = 1.0
+        ) -> Detection:
+            voices = len(apart) if apart else 1
+            search, resampler, done = self._search(keys, voices), Resampler(rate / pace, RATE, voices), 0
             for block in through:
                 done += len(block)
-                chosen = mix(block) if channel is None else block[:, channel]
-                search.push(resampler.push(chosen[:, None])[:, 0])
-            search.push(resampler.finish(round(network_length(done, rate) * pace))[:, 0])
+                search.push(resampler.push(block[:, apart] if apart else mix(block)[:, None]))
+            search.push(resampler.finish(round(network_length(done, rate) * pace)))
             search.finish()
             return decide(search, keys, done / rate, looks, pace)
 
-        loudest = Loudest(rate)
-        best = look(loudest.through(told(blocks(), length, progress)))
-        search, excerpt = self._search(keys), loudest.samples
-        if not best.found and np.ptp(excerpt, axis=1).any():
-            chances = self._network.each(lambda channel: code_in(search, channel, rate), list(excerpt.T))
-            channel = int(np.argmin(chances))
-            if looks * len(keys) * math.exp(chances[channel]) < WORTH_READING:
-                best = min(best, look(blocks(), channel), key=_surest)
+        def worth_it(log_p: float) -> bool:
+            return looks * len(keys) * math.exp(log_p) < WORTH_READING
+
+        loud = loudest(rate, channels)
+        best = look(loud.through(told(blocks(), length, progress)))
+        search = self._search(keys)
+        if not best.found and channels > 1:
+            apart, log_p = best_channels(search, loud.samples, rate)
+            if worth_it(log_p):
+                best = min(best, look(blocks(), apart), key=_surest)
         if not best.found and grid:
-            pace, log_p = best_speed(search, mix(excerpt), rate, grid)
-            if looks * len(keys) * math.exp(log_p) < WORTH_READING:
+            pace, log_p = best_speed(search, loud.samples, rate, grid)
+            if worth_it(log_p):
                 best = min(best, look(blocks(), pace=pace), key=_surest)
         if progress:
             progress(1.0)
@@ -387,11 +392,11 @@ class Marker:
             raise IdeawError("there are no keys to look for; give at least one")
         return [self._key] if keys is None else list(keys)
 
-    def _search(self, keys: Sequence[Key]) -> Search:
-        """A search for the marks of some keys."""
+    def _search(self, keys: Sequence[Key], voices: int = 1) -> Search:
+        """A search for the marks of some keys, in as much memory for several voices as for one."""
         self._check_code()
         codes = [locating_code(self.code_bits, key) for key in keys]
-        return Search([self._network.with_key(key) for key in keys], codes)
+        return Search([self._network.with_key(key) for key in keys], codes, CHUNK // voices)
 
     def _check_code(self) -> None:
         if not self.code_bits:

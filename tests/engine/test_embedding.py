@@ -202,7 +202,7 @@ def test_seconds_carry_one_frame_after_another_again_and_again(network: Network,
     audio = strings[:, None]
     marked = _marked(Embedding(network, messages, code, RATE, 1, network.card.snr, 0.0, block=2), [audio])[:, 0]
     # Windows and level reach over the borders of seconds, and so does what the network sees.
-    heard = Heard(network, marked.astype(np.float32))
+    heard = Heard(network, marked.astype(np.float32)[:, None])
     for slots, stream, written in (
         (network.message, heard.message((0, heard.hops)), messages[np.arange(6) % 4]),
         (network.code, heard.code, np.tile(code, (6, 1))),
@@ -226,7 +226,7 @@ def test_silent_seconds_carry_nothing_and_spoil_nothing(network: Network, string
     messages, _ = _bits(network)
     residual = _residual(network, audio, network.card.snr)
     assert not residual[2 * SEGMENT : 4 * SEGMENT].any()
-    stream = Heard(network, (audio + residual).astype(np.float32)).message((0, 6 * FRAMES))
+    stream = Heard(network, (audio + residual).astype(np.float32)[:, None]).message((0, 6 * FRAMES))
     logits = network.message.carriers.logits(stream.reshape(6, FRAMES, -1))
     loud = [0, 1, 4, 5]
     assert ((network.message.code.decode(logits[loud]) > 0) == (messages[loud] > 0)).mean() > 0.95

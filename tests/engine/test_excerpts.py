@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.engine.embedding import Embedding
-from ideaw.engine.excerpts import ALL, CLOSER, NEAR, SECONDS, Loudest, best_speed, code_in
+from ideaw.engine.excerpts import ALL, CLOSER, MANY_SECONDS, NEAR, SECONDS, Loudest, best_channels, best_speed, loudest
 from ideaw.engine.network import Network
 from ideaw.engine.search import WORTH_READING, Search
 from ideaw.payload.code import locating_code
@@ -33,10 +33,10 @@ def marked(network: Network, strings: NDArray[np.float32]) -> NDArray[np.float32
 
 
 def _loudest(blocks: list[NDArray[np.float64]], rate: int) -> NDArray[np.floating]:
-    loudest = Loudest(rate)
-    passed = list(loudest.through(iter(blocks)))
+    loud = Loudest(rate, SECONDS)
+    passed = list(loud.through(iter(blocks)))
     assert all(one is other for one, other in zip(passed, blocks, strict=True))
-    return loudest.samples
+    return loud.samples
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,18 +85,46 @@ def test_a_speed_is_found(
     played = soxr.resample(marked, RATE * speed, rate)[: SECONDS * rate]
     # Of all speeds, those that are near; the others take their time and find nothing.
     few = [each for each in grid if abs(each / speed - 1) < 0.07]
-    found, log_p = best_speed(_search(network, b"no key", network.key), played, rate, few)
+    found, log_p = best_speed(_search(network, b"no key", network.key), played[:, None], rate, few)
     assert found == pytest.approx(speed, rel=0.02)  # near enough: the search at this speed follows the rest
     assert log_p < np.log(1e-6)
 
 
 def test_audio_that_was_not_played_faster_has_no_speed(network: Network, strings: NDArray[np.float32]) -> None:
     search = _search(network, network.key, b"no key")
-    log_ps = [best_speed(search, strings[: SECONDS * SEGMENT], RATE, NEAR)[1]]
-    log_ps.append(code_in(search, np.zeros(SECONDS * SEGMENT), RATE, 1.1))
-    assert min(log_ps) > np.log(WORTH_READING / 2 / len((*NEAR, *CLOSER)))
+    for audio in (strings[: 4 * SEGMENT], np.zeros(4 * SEGMENT)):
+        assert best_speed(search, audio[:, None], RATE, NEAR)[1] > np.log(WORTH_READING / 2 / len((*NEAR, *CLOSER)))
 
 
-def test_a_code_is_heard_with_its_key_alone(network: Network, marked: NDArray[np.float32]) -> None:
-    assert code_in(_search(network, network.key), marked, RATE) < np.log(1e-9)
-    assert code_in(_search(network, b"no key", b"nor this"), marked, RATE) > np.log(WORTH_READING)
+def test_a_speed_is_told_with_its_key_alone(network: Network, marked: NDArray[np.float32]) -> None:
+    assert best_speed(_search(network, network.key), marked[:, None], RATE, [1.0])[1] < np.log(1e-9)
+    assert best_speed(_search(network, b"no key", b"nor this"), marked[:, None], RATE, [1.0])[1] > np.log(WORTH_READING)
+
+
+# Channels
+
+
+def test_as_much_is_kept_as_channels_need_and_memory_allows() -> None:
+    for rate, channels, seconds in ((8_000, 1, MANY_SECONDS), (44_100, 2, MANY_SECONDS), (192_000, 8, SECONDS)):
+        loud = loudest(rate, channels)
+        loud.push(np.zeros((12 * rate, channels), np.float32))
+        assert loud.samples.shape == (seconds * rate, channels)
+
+
+def test_channels_that_hold_a_code_are_told(
+    network: Network, marked: NDArray[np.float32], strings: NDArray[np.float32]
+) -> None:
+    search, other = _search(network, b"no key", network.key), strings[3 * SEGMENT : 6 * SEGMENT]
+    beside = other * np.linalg.norm(marked) / np.linalg.norm(other)
+    assert best_channels(search, np.stack([beside, marked], 1), RATE)[0] == [1]
+    assert best_channels(search, np.stack([marked, -marked], 1), RATE)[0] == [0, 1]
+    for channels in (np.stack([marked, -marked], 1), np.stack([beside, marked], 1)):
+        assert best_channels(search, channels, RATE)[1] < np.log(1e-9)
+        assert best_channels(_search(network, b"no key"), channels, RATE)[1] > np.log(WORTH_READING)
+
+
+def test_channels_are_not_asked_where_the_mix_says_it_all(network: Network, marked: NDArray[np.float32]) -> None:
+    search = _search(network, network.key)
+    for quieter in (1.0, 0.5, 0.0):
+        assert best_channels(search, np.stack([marked, quieter * marked], 1), RATE) == ([], 0.0)
+    assert best_channels(search, np.zeros((3 * SEGMENT, 2)), RATE) == ([], 0.0)

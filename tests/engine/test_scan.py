@@ -66,7 +66,7 @@ def marked(network: Network, speech: NDArray[np.float32]) -> NDArray[np.float32]
 @pytest.mark.parametrize("start", [0, 1, 124, 125, 126, 250, 4_444, 9_999, 12_345, 15_875, 15_999, 23_456])
 def test_a_mark_is_found_in_a_cut_at_any_sample(network: Network, marked: NDArray[np.float32], start: int) -> None:
     slots = network.code.values(locating_code(network.card.code_bits))
-    stream = Heard(network, marked[start : start + 2 * SEGMENT]).code
+    stream = Heard(network, marked[start : start + 2 * SEGMENT, None]).code
     best = scan.tracks(stream, network.code.carriers, slots)[0]
     expected = (-start % SEGMENT) / HOP
     assert abs((best.starts[0] - expected + FRAMES / 2) % FRAMES - FRAMES / 2) <= 1
@@ -137,7 +137,7 @@ def test_slots_are_read_where_the_track_says(code: Code) -> None:
 @pytest.fixture(scope="module")
 def streams(network: Network, speech: NDArray[np.float32], strings: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     """Of unmarked speech and music, cut at no round place."""
-    return [Heard(network, audio[123:-4567]).code for audio in (speech, strings)]
+    return [Heard(network, audio[123:-4567, None]).code for audio in (speech, strings)]
 
 
 def _sparse(seed: int) -> NDArray[np.float32]:

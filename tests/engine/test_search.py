@@ -33,7 +33,7 @@ def _search(network: Network, *keys: bytes, chunk: int = search.CHUNK) -> Search
 
 def _found(found: Search, *pieces: NDArray[np.float32]) -> list[Trace]:
     for piece in pieces:
-        found.push(piece)
+        found.push(piece[:, None])
     found.finish()
     return found.traces
 
@@ -146,7 +146,7 @@ def test_less_than_a_second_can_be_searched(network: Network, marked: NDArray[np
 def test_no_more_waits_than_a_chunk_and_its_surroundings(network: Network, marked: NDArray[np.float32]) -> None:
     found = _search(network, chunk=3 * FRAMES)
     for piece in _cut(marked, 3_000):
-        found.push(piece)
+        found.push(piece[:, None])
         assert sum(map(len, found._waiting)) < (3 * FRAMES + 2 * found.margin) * HOP + 3_000
     assert found.chunks == 3
 
@@ -157,7 +157,7 @@ def test_no_more_waits_than_a_chunk_and_its_surroundings(network: Network, marke
 def test_the_networks_blocks_leave_no_trace(
     network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audio = marked[: 4 * SEGMENT + 100]
+    audio = marked[: 4 * SEGMENT + 100, None]
     heard = {}
     for block in (17, FRAMES, 100 * FRAMES):
         monkeypatch.setattr(search, "LISTENED", block)
@@ -188,8 +188,8 @@ def test_any_number_of_threads_hears_the_same(
 def test_the_message_is_heard_where_it_is_asked_for_and_once(
     network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Heard(network, marked[: 5 * SEGMENT]).message((-10, 10_000))
-    heard = Heard(network, marked[: 5 * SEGMENT])
+    whole = Heard(network, marked[: 5 * SEGMENT, None]).message((-10, 10_000))
+    heard = Heard(network, marked[: 5 * SEGMENT, None])
     assert not heard.message().any()
     parts = []
     monkeypatch.setattr(heard, "_read", lambda part, read=heard._read: parts.append(part) or read(part))
@@ -201,10 +201,20 @@ def test_the_message_is_heard_where_it_is_asked_for_and_once(
     assert not np.delete(stream, asked, 0).any()
 
 
+def test_what_voices_say_adds_up(network: Network, marked: NDArray[np.float32], unmarked: NDArray[np.float32]) -> None:
+    voices = np.stack([marked[: 3 * SEGMENT], unmarked[: 3 * SEGMENT]], 1)
+    span = (40, 150)
+    both, *alone = (Heard(network, some) for some in (voices, voices[:, :1], voices[:, 1:]))
+    assert np.array_equal(both.codes, np.concatenate([each.codes for each in alone]))
+    assert np.array_equal(both.code, alone[0].code + alone[1].code)
+    said = [each.message(span) for each in alone]
+    assert np.allclose(both.message(span), said[0] + said[1])
+
+
 def test_silence_says_nothing(network: Network, marked: NDArray[np.float32]) -> None:
     audio = marked[: 4 * SEGMENT].copy()
     audio[SEGMENT : 3 * SEGMENT] = 0
-    heard = Heard(network, audio)
+    heard = Heard(network, audio[:, None])
     inside = slice(FRAMES + 2, 3 * FRAMES - 2)  # windows reach over by less than two hops
     assert not heard.code[inside].any()
     assert not heard.message((0, heard.hops))[inside].any()

@@ -1,6 +1,6 @@
-"""Listening to a little: what a channel, or audio that was played faster or slower, might hold.
+"""Listening to a little: what channels apart, or audio that was played faster or slower, might hold.
 
-A loud second is enough to tell whether a search of everything is worth its time.
+Some loud seconds are enough to tell whether a search of everything is worth its time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +11,18 @@ import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import RATE
-from ideaw.audio.rates import QUALITY
+from ideaw.audio.rates import QUALITY, mix
 from ideaw.engine.search import Heard, Search
 
 SECONDS = 2
-"""That are listened to: at least one whole second of any mark."""
+"""That are listened to at every speed: at least one whole second of any mark."""
+
+MANY_SECONDS, MOST_SAMPLES = 10, 4_000_000
+"""Seconds of which the channels are listened to, since codecs leave little in a single one; fewer if that were more
+samples."""
+
+APART = 1e-4
+"""Share of a channel's energy, −40 dB, that must not be in the mix as well to make it worth listening to."""
 
 STEP = 1.02
 """From one speed to the next: the code is found up to 1 % beside the true one."""
@@ -33,21 +40,22 @@ CLOSER = (0.99, 0.995, 1.005, 1.01)
 class Loudest:
     """The loudest seconds of audio that arrives in blocks."""
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, rate: int, seconds: int) -> None:
         self.samples: NDArray[np.floating] = np.empty((0, 1))
         """(n, channels), at its own rate."""
         self._waiting: NDArray[np.floating] = self.samples
-        self._rate, self._energy = rate, -1.0
+        self._rate, self._length, self._energy = rate, seconds * rate, -1.0
 
     def through(self, blocks: Iterable[NDArray[np.floating]]) -> Iterator[NDArray[np.floating]]:
         """The same blocks `(n, channels)`; what is loudest in them is kept on the way."""
         for block in blocks:
-            self._push(block)
+            self.push(block)
             yield block
 
-    def _push(self, block: NDArray[np.floating]) -> None:
+    def push(self, block: NDArray[np.floating]) -> None:
+        """Go on with `(n, channels)` samples."""
         self._waiting = np.concatenate([self._waiting, block]) if len(self._waiting) else block
-        length = SECONDS * self._rate
+        length = self._length
         if len(self._waiting) < length:
             self.samples = self._waiting if self._energy < 0 else self.samples
             return
@@ -61,22 +69,56 @@ class Loudest:
         self._waiting = self._waiting[int(starts[-1]) :].copy()
 
 
+def loudest(rate: int, channels: int) -> Loudest:
+    """What keeps enough of audio to listen to its channels."""
+    return Loudest(rate, max(SECONDS, min(MANY_SECONDS, MOST_SAMPLES // (rate * channels))))
+
+
+def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tuple[list[int], float]:
+    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the `log_p` of that.
+
+    None, and 0, if the mix says it all.
+    """
+    every = list(range(audio.shape[1]))
+    mixed = mix(audio)
+    energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), 1e-30)
+    if not (energy - shared > APART * energy).any():
+        return [], 0.0
+    heard = _heard(search, audio, rate)
+    found = [(_code_in(search, heard.codes[some].sum(0)), some) for some in (every, *([one] for one in every))]
+    log_p, best = min(found, key=lambda each: each[0])
+    return best, log_p
+
+
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:
-    """The speed at which `(n,)` samples were most likely played, as far as a code tells it, and that one's `log_p`."""
-    found = _codes_in(search, audio, rate, speeds)
+    """The speed at which `(n, channels)` samples were most likely played, and its `log_p`.
+
+    That is what a code tells in the loudest seconds of their mix.
+    """
+    moment = Loudest(rate, SECONDS)
+    moment.push(audio)
+    mixed = mix(moment.samples)[:, None]
+
+    def at_each(speeds: Sequence[float]) -> dict[float, float]:
+        return dict(zip(speeds, search.owners[0].each(partial(_code_at, search, mixed, rate), speeds), strict=True))
+
+    found = at_each(speeds)
     about = min(found, key=found.__getitem__)
     if found[about] < 0:
-        found |= _codes_in(search, audio, rate, [about * factor for factor in CLOSER])
+        found |= at_each([about * factor for factor in CLOSER])
     best = min(found, key=found.__getitem__)
     return best, found[best]
 
 
-def code_in(search: Search, audio: NDArray[np.floating], rate: int, speed: float = 1.0) -> float:
-    """The least `log_p` of any code that a search looks for in `(n,)` samples played so many times as fast."""
-    resampled = soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY)
-    return min((track.log_p for _, _, track in search.tracks(Heard(search.owners[0], resampled))), default=0.0)
+def _code_at(search: Search, audio: NDArray[np.floating], rate: int, speed: float) -> float:
+    return _code_in(search, _heard(search, audio, rate, speed).code)
 
 
-def _codes_in(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> dict[float, float]:
-    """`code_in` at each of these speeds."""
-    return dict(zip(speeds, search.owners[0].each(partial(code_in, search, audio, rate), speeds), strict=True))
+def _heard(search: Search, audio: NDArray[np.floating], rate: int, speed: float = 1.0) -> Heard:
+    """What the network hears in `(n, voices)` samples played so many times as fast."""
+    return Heard(search.owners[0], soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY))
+
+
+def _code_in(search: Search, stream: NDArray[np.float32]) -> float:
+    """The least `log_p` of any code that a search looks for."""
+    return min((track.log_p for _, _, track in search.tracks(stream)), default=0.0)

@@ -1,5 +1,6 @@
 """The search for marks in audio that arrives in blocks: chunk after chunk, each listened to once, in bounded memory.
 
+Audio may have several voices, as the channels of a recording are: each is listened to, and what they say adds up.
 Stage 2 runs backwards over everything; its output tells for every key at once where that key's code is. Stage 1 runs
 only there, and once a few seconds say beyond doubt what all say, no further. Chunks overlap by more than a second, and
 what goes on from one chunk to the next is put together again.
@@ -8,7 +9,7 @@ what goes on from one chunk to the next is put together again.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ class Search:
         return FRAMES + 2 * scan.DRIFT + context["locate"] + context["read"] + MARGIN
 
     def push(self, audio: NDArray[np.float32]) -> None:
-        """Go on with `(n,)` samples."""
+        """Go on with `(n, voices)` samples."""
         self._waiting.append(audio)
         needed = (self._done - self._hop + self.chunk + self.margin) * HOP
         if sum(map(len, self._waiting)) >= needed:
@@ -99,7 +100,7 @@ class Search:
 
     def finish(self) -> None:
         """There is no more: search the rest."""
-        rest = np.concatenate([*self._waiting, np.empty(0, np.float32)])
+        rest = np.concatenate(self._waiting) if self._waiting else np.empty((0, 1), np.float32)
         if self._hop * HOP + len(rest) > self._done * HOP:
             self._search(rest, self._hop - (-len(rest) // HOP))
         self._waiting = []
@@ -108,18 +109,18 @@ class Search:
         """Look through audio that begins at hop `_hop`; everything up to hop `end` is then done."""
         heard = Heard(self.owners[0], audio)
         self.chunks += 1
-        for number, slots, track in self.tracks(heard):
+        for number, slots, track in self.tracks(heard.code):
             self.log_p = min(self.log_p, track.log_p)
             if track.log_p < math.log(WORTH_READING):
                 mask = self.owners[number].mask(self.codes[number])
                 self._add(_traced(heard, number, self.owners[number], slots, mask, track, self._hop))
         self._done = end
 
-    def tracks(self, heard: "Heard") -> Iterator[tuple[int, NDArray[np.float32], scan.Track]]:
-        """Which key's code, with the slots that carry it, may be where in what was heard."""
+    def tracks(self, stream: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32], scan.Track]]:
+        """Which key's code, with the slots that carry it, may be where in (hops, ranges) of what was heard."""
         for number, (owner, code) in enumerate(zip(self.owners, self.codes, strict=True)):
             slots = owner.code.values(code)
-            for track in scan.tracks(heard.code, owner.code.carriers, slots):
+            for track in scan.tracks(stream, owner.code.carriers, slots):
                 yield number, slots, track
 
     def _add(self, new: Trace) -> None:
@@ -133,16 +134,26 @@ class Search:
 
 
 class Heard:
-    """What the network hears in some audio: the code's stream everywhere, the message's on demand."""
+    """What the network hears in `(n, voices)` of audio: the code's stream everywhere, the message's on demand."""
 
     def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
+        length, voices = audio.shape
         self._network = network
-        self.hops = -(-len(audio) // HOP)
-        self.code = np.empty((self.hops, network.card.bins // network.code.carriers.width), np.float32)
-        self._sound = np.empty(self.hops, bool)
-        self._rest = network.each(partial(self._listen, audio), network.parts(0, self.hops, LISTENED))
-        self._message = np.zeros_like(self.code)
+        self.hops = -(-length // HOP)
+        self.codes = np.empty((voices, self.hops, network.card.bins // network.code.carriers.width), np.float32)
+        """(voices, hops, ranges): what each says."""
+        self._sound = np.empty((voices, self.hops), bool)
+        parts = network.parts(0, self.hops, LISTENED)
+        listened = [(voice, *part) for voice in range(voices) for part in parts]
+        left = network.each(partial(self._listen, audio), listened)
+        self._rest = [left[voice * len(parts) : (voice + 1) * len(parts)] for voice in range(voices)]
+        self._message = np.zeros_like(self.codes[0])
         self._known = np.zeros(self.hops, bool)
+
+    @cached_property
+    def code(self) -> NDArray[np.float32]:
+        """(hops, ranges) of the code's stream: what all voices say together."""
+        return self.codes.sum(0)
 
     def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
         """(hops, ranges) of the message's stream, which is known from one hop to another in these `spans`.
@@ -158,32 +169,35 @@ class Heard:
         self._known |= wanted
         return self._message
 
-    def _listen(self, audio: NDArray[np.float32], part: tuple[int, int]) -> tuple[int, Rest]:
-        """Fill in the code's stream from one hop to another; the first of them, and what is left for `_read`."""
-        (begin, end), context = part, self._network.card.context["locate"]
+    def _listen(self, audio: NDArray[np.float32], part: tuple[int, int, int]) -> tuple[int, Rest]:
+        """Fill in what a voice says from one hop to another; the first of them, and what is left for `_read`."""
+        (voice, begin, end), context = part, self._network.card.context["locate"]
         first, last = max(begin - context, 0), min(end + context, self.hops)
         inside = slice(begin - first, end - first)
-        spectrum = _even_spectrum(audio, first, last)
+        spectrum = _even_spectrum(audio[:, voice], first, last)
         code, rest = self._network.locate(spectrum[None])
-        self._sound[begin:end] = spectrum[inside].any(-1)
-        self.code[begin:end] = self._network.code.carriers.narrow(code[0, inside]) * self._sound[begin:end, None]
+        sound = spectrum[inside].any(-1)
+        self._sound[voice, begin:end] = sound
+        self.codes[voice, begin:end] = self._network.code.carriers.narrow(code[0, inside]) * sound[:, None]
         return begin, tuple(kind[0][:, inside] for kind in rest)
 
     def _read(self, part: tuple[int, int]) -> None:
         """Fill in the message's stream from one hop to another."""
         (begin, end), context = part, self._network.card.context["read"]
         first, last = max(begin - context, 0), min(end + context, self.hops)
-        stream = self._network.read(self._between(first, last))[0, begin - first : end - first]
-        self._message[begin:end] = self._network.message.carriers.narrow(stream) * self._sound[begin:end, None]
+        for left, sound in zip(self._rest, self._sound, strict=True):
+            stream = self._network.read(_between(left, first, last))[0, begin - first : end - first]
+            self._message[begin:end] += self._network.message.carriers.narrow(stream) * sound[begin:end, None]
 
-    def _between(self, first: int, last: int) -> Rest:
-        """What `locate` left, from one hop to another."""
-        parts = [
-            tuple(kind[:, max(first - begin, 0) : max(last - begin, 0)] for kind in rest)
-            for begin, rest in self._rest
-            if begin < last and begin + rest[0].shape[1] > first
-        ]
-        return tuple(np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
+
+def _between(left: list[tuple[int, Rest]], first: int, last: int) -> Rest:
+    """What `locate` left of a voice, from one hop to another."""
+    parts = [
+        tuple(kind[:, max(first - begin, 0) : max(last - begin, 0)] for kind in rest)
+        for begin, rest in left
+        if begin < last and begin + rest[0].shape[1] > first
+    ]
+    return tuple(np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
 
 
 def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
