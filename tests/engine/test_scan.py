@@ -110,7 +110,7 @@ def test_a_border_near_the_end_of_the_audio_is_the_end(code: Code) -> None:
 def test_what_is_always_the_same_hides_no_mark(code: Code) -> None:
     stream = 0.1 * _noise(200 * FRAMES) + 3 * _noise(1)
     stream[FRAMES + 9 : 5 * FRAMES + 9] += _marked(code, 4, 0)
-    track = scan.tracks(stream, *code)[0]
+    track = scan.tracks(scan.moving(stream), *code)[0]
     assert np.array_equal(track.starts, FRAMES * np.arange(1, 5) + 9)
     assert track.log_p < np.log(1e-12)
 
@@ -120,8 +120,30 @@ def test_silence_around_a_mark_is_no_part_of_it(codes: list[Code]) -> None:
         stream = np.zeros((20 * FRAMES, BINS // 2), np.float32)
         stream[9 : 9 + 5 * FRAMES] = _noise(5 * FRAMES, number) + 3 * _noise(1, KEYS + number)
         stream[9 + FRAMES : 9 + 5 * FRAMES] += 0.2 * _marked(code, 4, 0)
-        track = scan.tracks(stream, *code)[0]
+        track = scan.tracks(scan.moving(stream), *code)[0]
         assert np.array_equal(track.starts, FRAMES * np.arange(1, 5) + 9)
+
+
+def test_a_stream_moves_where_it_differs_from_the_second_around(code: Code) -> None:
+    still = np.tile(_noise(1), (3 * FRAMES, 1))
+    assert np.abs(scan.moving(still)).max() < 1e-6
+    stream = 0.1 * still + _marked(code, 3, 0)
+    moved = scan.moving(stream)
+    for hop in (0, 10, 100, 3 * FRAMES - 1):
+        around = stream[max(hop - FRAMES // 2, 0) : hop + FRAMES // 2]
+        assert moved[hop] == pytest.approx(stream[hop] - around.mean(0), abs=1e-5)
+    stream[FRAMES : 2 * FRAMES] = 0  # silent, or not known
+    moved = scan.moving(stream)
+    assert not moved[FRAMES : 2 * FRAMES].any()
+    # Of the second around the last hop before, only a half is heard.
+    assert moved[FRAMES - 1] == pytest.approx(stream[FRAMES - 1] - stream[FRAMES // 2 - 1 : FRAMES].mean(0), abs=1e-5)
+
+
+def test_no_tile_says_more_than_all_others(code: Code) -> None:
+    stream = _noise(3 * FRAMES) + 0.3 * _marked(code, 3, 0)
+    score = scan.tracks(stream, *code)[0].score
+    stream[100, 50] += 1e6
+    assert scan.tracks(stream, *code)[0].score == pytest.approx(score, rel=0.02)
 
 
 def test_slots_are_read_where_the_track_says(code: Code) -> None:
@@ -160,8 +182,7 @@ def test_p_values_are_no_smaller_than_the_chance_of_them(streams: list[NDArray[n
 
 def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
     for stream in streams:
-        moving = stream - stream.mean(0)
-        every = np.array([scan._every_score(moving, each, each.expected(slots)) for each, slots in codes])
+        every = np.array([scan._every_score(stream, each, each.expected(slots)) for each, slots in codes])
         full = every[:, FRAMES : len(stream) : 16]  # seconds that lie wholly in the audio
         assert np.abs(full.mean(0)).max() < 4.5 / np.sqrt(KEYS)
         assert np.abs(full.var(0) - 1).max() < 4.5 * np.sqrt(2 / KEYS)

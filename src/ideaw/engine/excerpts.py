@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import RATE
 from ideaw.audio.rates import QUALITY, mix
+from ideaw.engine.scan import moving
 from ideaw.engine.search import Heard, Search
 
 SECONDS = 2
@@ -85,7 +86,7 @@ def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tup
     if not (energy - shared > APART * energy).any():
         return [], 0.0
     heard = _heard(search, audio, rate)
-    found = [(_code_in(search, heard.codes[some].sum(0)), some) for some in (every, *([one] for one in every))]
+    found = [(_code_in(search, moving(heard.codes[some].sum(0))), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
     return best, log_p
 

@@ -8,12 +8,16 @@ chance of a peak (Hoeffding): no calibration is needed.
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES
 from ideaw.payload.carriers import Carriers
+
+LOUD = 2.0
+"""What a tile says beyond this is cut off: it is more likely the audio's own than a mark's."""
 
 DRIFT = 2
 """Hops by which a second may be longer or shorter than the one before: 3 % of speed."""
@@ -48,14 +52,22 @@ class Track:
     """Logarithm of at most the chance of this in audio without this mark."""
 
 
+def moving(stream: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(hops, ranges) of a stream without what stays the same in the second around each hop: that is the audio's own.
+
+    Silence stays silence, and so do hops that are not known.
+    """
+    heard = np.asarray(stream.any(-1, keepdims=True))
+    return ((stream - _second_around(stream) / _second_around(heard).clip(1)) * heard).astype(np.float32)
+
+
 def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32]) -> list[Track]:
-    """(hops, ranges) of the code's stream and the code (slots,) that is looked for → tracks, the surest first.
+    """(hops, ranges) of the code's `moving` stream and the code (slots,) looked for → tracks, the surest first.
 
     Seconds may begin before the first hop and end after the last: what is missing there is silence.
     """
     pattern = carriers.expected(slots)
-    moving = _moving(narrow, narrow)
-    scores = _every_score(moving, carriers, pattern)
+    scores = _every_score(narrow, carriers, pattern)
     gains, found = scores - EMPTY, []
     while (path := _best_path(gains)) is not None:
         path = _without_slides(path, gains, scores)
@@ -63,7 +75,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
         starts = path - FRAMES + 1
-        score = _score(np.sum([_tiles(moving, start, carriers) for start in starts], 0), pattern)
+        score = _score(np.sum([_tiles(narrow, start, carriers) for start in starts], 0), pattern)
         found.append(Track(starts, scores[path], score, _log_p(score, path, len(scores))))
     return sorted(found, key=lambda track: track.log_p)
 
@@ -71,8 +83,8 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
 def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track) -> tuple[int, int]:
     """First and last hop of the marked audio around a track, found hop by hop.
 
-    `streams` are streams (hops, ranges) with their carriers and the slots that they are known to carry: those of
-    every second of the track, 0 where they are not known, or one row for all.
+    `streams` are `moving` streams (hops, ranges) with their carriers and the slots that they are known to carry: those
+    of every second of the track, 0 where they are not known, or one row for all.
     """
     hops = len(streams[0][0])
     first, last = int(track.starts[0]), int(track.starts[-1])
@@ -94,8 +106,14 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
 
 
 def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
-    """(hops, ranges) of the message's stream → logits (seconds, slots) of the seconds that begin at these hops."""
+    """(hops, ranges) of the message's `moving` stream → logits (seconds, slots) of seconds that begin at these hops."""
     return carriers.heard(np.stack([_tiles(narrow, start, carriers) for start in starts]))
+
+
+def _second_around(stream: NDArray) -> NDArray[np.float64]:
+    """The sum over the FRAMES hops around each."""
+    sums = np.cumsum(np.pad(stream, ((FRAMES // 2 + 1, FRAMES // 2 - 1), (0, 0))), 0, np.float64)
+    return sums[FRAMES:] - sums[:-FRAMES]
 
 
 def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -106,7 +124,8 @@ def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArr
     total, spread = np.zeros(starts), np.zeros(starts)
     for band, signs in zip(carriers.bands, carriers.by_band(pattern), strict=True):
         frames = padded[:, band.first : band.last]
-        tiles = sum(frames[shift : len(frames) - longest + shift] for shift in range(band.frames))
+        shifted = [frames[shift : len(frames) - longest + shift] for shift in range(band.frames)]
+        tiles = _limited(reduce(np.add, shifted))
         sums, squares = tiles @ signs.T, np.square(tiles) @ np.square(signs).T
         for time in range(band.times):
             rows = slice(time * band.frames, time * band.frames + starts)
@@ -138,17 +157,15 @@ def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
     return np.array(path[::-1])
 
 
-def _moving(rows: NDArray[np.float32], narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Some hops of a stream without what stays the same all through it: that is no code. Silence stays silence."""
-    still = narrow.sum(0) / max(1, int(narrow.any(-1).sum()))
-    return (rows - still) * rows.any(-1, keepdims=True)
+def _limited(tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.clip(tiles, -LOUD, LOUD)
 
 
 def _tiles(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
     """The sums over the tiles of the second that begins at a hop."""
     inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
     before = max(-start, 0)
-    return carriers.tiles(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0))))
+    return _limited(carriers.tiles(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0)))))
 
 
 def _score(tiles: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
@@ -164,7 +181,7 @@ def _hop_evidence(
     signs = carriers.laid_out(carriers.expected(slots))
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
     row = (places - track.starts[second]) % FRAMES
-    said = _moving(narrow[places], narrow).astype(np.float64) * signs[second % len(slots), row]
+    said = narrow[places].astype(np.float64) * signs[second % len(slots), row]
     return said.sum(1), np.square(said).sum(1)
 
 

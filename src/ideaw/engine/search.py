@@ -152,11 +152,11 @@ class Heard:
 
     @cached_property
     def code(self) -> NDArray[np.float32]:
-        """(hops, ranges) of the code's stream: what all voices say together."""
-        return self.codes.sum(0)
+        """(hops, ranges) of the code's stream: what all voices say together, as far as it moves."""
+        return scan.moving(self.codes.sum(0))
 
     def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
-        """(hops, ranges) of the message's stream, which is known from one hop to another in these `spans`.
+        """(hops, ranges) of the message's stream, as far as it moves, known from one hop to another in these `spans`.
 
         It is 0 where it was not asked for yet.
         """
@@ -167,7 +167,7 @@ class Heard:
         parts = [part for first, last in edges.tolist() for part in self._network.parts(first, last, LISTENED)]
         self._network.each(self._read, parts)
         self._known |= wanted
-        return self._message
+        return scan.moving(self._message)
 
     def _listen(self, audio: NDArray[np.float32], part: tuple[int, int, int]) -> tuple[int, Rest]:
         """Fill in what a voice says from one hop to another; the first of them, and what is left for `_read`."""
@@ -176,9 +176,9 @@ class Heard:
         inside = slice(begin - first, end - first)
         spectrum = _even_spectrum(audio[:, voice], first, last)
         code, rest = self._network.locate(spectrum[None])
-        sound = spectrum[inside].any(-1)
-        self._sound[voice, begin:end] = sound
-        self.codes[voice, begin:end] = self._network.code.carriers.narrow(code[0, inside]) * sound[:, None]
+        self._sound[voice, begin:end] = spectrum[inside].any(-1)
+        stream = self._network.code.carriers.narrow(code[0, inside])
+        self.codes[voice, begin:end] = stream * self._sound[voice, begin:end, None]
         return begin, tuple(kind[0][:, inside] for kind in rest)
 
     def _read(self, part: tuple[int, int]) -> None:
