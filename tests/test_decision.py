@@ -184,6 +184,20 @@ def test_two_chances_are_worth_their_product_and_not_more() -> None:
         assert (values <= bound).mean() == pytest.approx(bound, abs=4 * np.sqrt(bound / len(values)))
     assert combined(1, 1) == 1
     assert combined(0, 0.5) == 0
+
+
+def test_as_many_accidents_as_there_may_be_are_tried_with_a_second_chance() -> None:
+    # On average seven codes by accident, each of which is as good as a number from 0 to 7 says.
+    rng, most = np.random.default_rng(0), 7
+    least = [
+        min((combined(one, rng.uniform(), most) for one in rng.uniform(0, most, rng.poisson(most))), default=1.0)
+        for _ in range(10_000)
+    ]
+    for bound in (0.5, 0.1, 0.01):
+        assert (np.array(least) <= bound).mean() <= bound + 4 * np.sqrt(bound / len(least))
+
+
+def test_chances_that_no_float_holds_are_none() -> None:
     assert combined(1e-200, 1e-200) == 0
 
 

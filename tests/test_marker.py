@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw.attacks import catalogue
 from ideaw.audio.samples import as_float
 from ideaw.decision import SURE
 from ideaw.engine.network import Network
@@ -233,6 +234,17 @@ def test_a_mark_in_one_channel_is_found(
     assert marker.detect(np.stack([loud, marked], 1), 16_000).message == "hey"
     assert marker.detect(np.stack([marked, -marked], 1), 16_000).message == "hey"
     assert not marker.detect(np.stack([loud, speech], 1), 16_000).found
+
+
+def test_a_mark_that_codecs_leave_in_no_mix_is_found_in_the_channels(
+    marker: ideaw.Marker, music: NDArray[np.float32]
+) -> None:
+    left = music.mean(1)
+    wide = np.stack([left, np.roll(left, 44_100)], 1)
+    coded = catalogue.run("aac", marker.embed(wide, 44_100, "hey"), 44_100, 0, kbps=48)
+    assert not marker.detect(coded.mean(1), 44_100).found
+    assert marker.detect(coded, 44_100).message == "hey"
+    assert not marker.detect(catalogue.run("aac", wide, 44_100, 0, kbps=48), 44_100).found
 
 
 def test_segments_say_where_the_marks_are(

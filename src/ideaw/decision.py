@@ -14,7 +14,8 @@ import numpy as np
 
 from ideaw.audio.grid import FRAMES, HOP, RATE
 from ideaw.engine.network import Network
-from ideaw.engine.search import PER_SECOND, WORTH_READING, Search, Trace
+from ideaw.engine.scan import WORTH_READING
+from ideaw.engine.search import PER_SECOND, Search, Trace
 from ideaw.payload.keys import Key
 from ideaw.payload.reading import Reading, disagreeing, read
 from ideaw.results import Detection, Segment
@@ -34,10 +35,12 @@ LEAST_PART, MOST_PARTS = 2, 8
 
 @dataclass(frozen=True)
 class Found:
-    """A trace, the chance of its code by accident, and what it says."""
+    """A trace, how many such codes accidents give on average, and what it says."""
 
     trace: Trace
     chance: float
+    most: float
+    """How many accidents give of any trace that is read."""
     reading: Reading
     parts: int = 1
     """How many there are of it."""
@@ -45,8 +48,9 @@ class Found:
     @property
     def p_value(self) -> float:
         """The chance of all this by accident; a trace of n parts was read less than 2 · n times."""
-        read = combined(self.chance, min(1.0, 2 * self.parts * self.reading.p_value))
-        return read if self.reading.message else self.chance
+        if self.reading.message is None:
+            return min(1.0, self.chance)
+        return combined(self.chance, min(1.0, 2 * self.parts * self.reading.p_value), self.most)
 
 
 def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, pace: float = 1.0) -> Detection:
@@ -56,10 +60,9 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
     least = min(1.0, tried * math.exp(search.log_p))
     found: list[Found] = []
     for trace in search.traces:
-        chance = min(1.0, tried * math.exp(trace.log_p))
-        if chance < WORTH_READING:
-            parts = _messages(trace, search.owners[trace.owner])
-            found.extend(Found(part, chance, reading, len(parts)) for part, reading in parts)
+        parts = _messages(trace, search.owners[trace.owner])
+        chance, most = tried * math.exp(trace.log_p), tried * WORTH_READING
+        found.extend(Found(part, chance, most, reading, len(parts)) for part, reading in parts)
     together = _together(found, search.owners)
     readable = sorted((each for each in (*found, *together) if each.reading.message), key=lambda each: each.p_value)
     best = readable[0] if readable and readable[0].p_value < limit else None
@@ -93,10 +96,13 @@ def _speed(trace: Trace, pace: float) -> float:
     return float(pace * FRAMES / hops)
 
 
-def combined(one: float, other: float) -> float:
-    """The chance that the product of two independent p-values is as small as that of these (Fisher)."""
+def combined(one: float, other: float, most: float = 1.0) -> float:
+    """The chance that the product of two independent p-values is as small as that of these (Fisher).
+
+    The first may be a number of accidents, up to `most`, that are as good: each of them is tried with the second.
+    """
     product = one * other
-    return min(1.0, product * (1 - math.log(product))) if product > 0 else 0.0
+    return min(1.0, product * (1 + math.log(max(most, 1.0) / product))) if product > 0 else 0.0
 
 
 def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace, Reading]]:

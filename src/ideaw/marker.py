@@ -5,7 +5,6 @@ samples â†’ added to the untouched original. Detection goes: the mix at 16 kHz â
 that says nothing, the same with the channels apart, and with the mix at other speeds.
 """
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -37,7 +36,8 @@ from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
 from ideaw.engine.excerpts import ALL, CLOSER, NEAR, best_channels, best_speed, loudest
 from ideaw.engine.network import Card, Network
-from ideaw.engine.search import CHUNK, WORTH_READING, Search
+from ideaw.engine.scan import WORTH_READING
+from ideaw.engine.search import CHUNK, Search
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
@@ -368,19 +368,16 @@ class Marker:
             search.finish()
             return decide(search, keys, done / rate, looks, pace)
 
-        def worth_it(log_p: float) -> bool:
-            return looks * len(keys) * math.exp(log_p) < WORTH_READING
-
         loud = loudest(rate, channels)
         best = look(loud.through(told(blocks(), length, progress)))
         search = self._search(keys)
         if not best.found and channels > 1:
-            apart, log_p = best_channels(search, loud.samples, rate)
-            if worth_it(log_p):
+            apart, chance = best_channels(search, loud.samples, rate)
+            if chance < WORTH_READING:
                 best = min(best, look(blocks(), apart), key=_surest)
         if not best.found and grid:
-            pace, log_p = best_speed(search, loud.samples, rate, grid)
-            if worth_it(log_p):
+            pace, chance = best_speed(search, loud.samples, rate, grid)
+            if chance < WORTH_READING:
                 best = min(best, look(blocks(), pace=pace), key=_surest)
         if progress:
             progress(1.0)

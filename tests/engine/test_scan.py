@@ -107,6 +107,16 @@ def test_a_border_near_the_end_of_the_audio_is_the_end(code: Code) -> None:
     assert scan.span([_known(stream, code)], scan.tracks(stream, *code)[0]) == (0, 3 * FRAMES)
 
 
+def test_a_mark_that_no_few_seconds_tell_is_told_by_all(code: Code) -> None:
+    noise, mark = _noise(30 * FRAMES), _marked(code, 30, 17)
+    assert not scan.tracks(noise, *code)[0].worth_reading
+    (track,) = scan.tracks(noise + 0.006 * mark, *code)
+    assert track.worth_reading
+    assert np.array_equal(track.starts, FRAMES * np.arange(-1, 30) + 17)
+    assert track.scores.max() < 4
+    assert track.log_p == pytest.approx(np.log(2 * FRAMES) - track.score**2 / 2)
+
+
 def test_what_is_always_the_same_hides_no_mark(code: Code) -> None:
     stream = 0.1 * _noise(200 * FRAMES) + 3 * _noise(1)
     stream[FRAMES + 9 : 5 * FRAMES + 9] += _marked(code, 4, 0)
@@ -182,7 +192,7 @@ def test_p_values_are_no_smaller_than_the_chance_of_them(streams: list[NDArray[n
 
 def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
     for stream in streams:
-        every = np.array([scan._every_score(stream, each, each.expected(slots)) for each, slots in codes])
+        every = np.array([scan._normal(*scan._every_sum(stream, each, each.expected(slots))) for each, slots in codes])
         full = every[:, FRAMES : len(stream) : 16]  # seconds that lie wholly in the audio
         assert np.abs(full.mean(0)).max() < 4.5 / np.sqrt(KEYS)
         assert np.abs(full.var(0) - 1).max() < 4.5 * np.sqrt(2 / KEYS)
@@ -190,7 +200,8 @@ def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.flo
 
 def test_silence_is_no_evidence(code: Code) -> None:
     with np.errstate(all="raise"):
-        assert scan.tracks(np.zeros((2 * FRAMES, BINS // 2), np.float32), *code) == []
+        (track,) = scan.tracks(np.zeros((2 * FRAMES, BINS // 2), np.float32), *code)
+    assert (track.score, track.log_p, track.worth_reading) == (0, 0, False)
 
 
 def test_a_path_between_marks_that_overlap_is_found_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

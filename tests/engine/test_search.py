@@ -141,7 +141,7 @@ def test_less_than_a_second_can_be_searched(network: Network, marked: NDArray[np
     found = _search(network, chunk=FRAMES)
     traces = _found(found, marked[:length])
     assert found.chunks == (length > 0)
-    assert all(trace.log_p < np.log(search.WORTH_READING) for trace in traces)
+    assert all(trace.log_p < np.log(scan.WORTH_READING) for trace in traces)
 
 
 def test_no_more_waits_than_a_chunk_and_its_surroundings(network: Network, marked: NDArray[np.float32]) -> None:

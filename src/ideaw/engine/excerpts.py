@@ -3,6 +3,7 @@
 Some loud seconds are enough to tell whether a search of everything is worth its time.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -76,23 +77,23 @@ def loudest(rate: int, channels: int) -> Loudest:
 
 
 def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tuple[list[int], float]:
-    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the `log_p` of that.
+    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the chance of that.
 
-    None, and 0, if the mix says it all.
+    None, and 1, if the mix says it all.
     """
     every = list(range(audio.shape[1]))
     mixed = mix(audio)
     energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), 1e-30)
     if not (energy - shared > APART * energy).any():
-        return [], 0.0
+        return [], 1.0
     heard = _heard(search, audio, rate)
     found = [(_code_in(search, moving(heard.codes[some].sum(0))), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
-    return best, log_p
+    return best, _chance(search, log_p, len(found))
 
 
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:
-    """The speed at which `(n, channels)` samples were most likely played, and its `log_p`.
+    """The speed at which `(n, channels)` samples were most likely played, and the chance of that.
 
     That is what a code tells in the loudest seconds of their mix.
     """
@@ -108,7 +109,7 @@ def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: S
     if found[about] < 0:
         found |= at_each([about * factor for factor in CLOSER])
     best = min(found, key=found.__getitem__)
-    return best, found[best]
+    return best, _chance(search, found[best], len(found))
 
 
 def _code_at(search: Search, audio: NDArray[np.floating], rate: int, speed: float) -> float:
@@ -123,3 +124,8 @@ def _heard(search: Search, audio: NDArray[np.floating], rate: int, speed: float 
 def _code_in(search: Search, stream: NDArray[np.float32]) -> float:
     """The least `log_p` of any code that a search looks for."""
     return min((track.log_p for _, _, track in search.tracks(stream)), default=0.0)
+
+
+def _chance(search: Search, log_p: float, tried: int) -> float:
+    """Of an accident like this with any key, if so much was tried."""
+    return min(1.0, tried * len(search.owners) * math.exp(log_p))

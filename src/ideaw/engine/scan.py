@@ -34,6 +34,9 @@ WEAK = 0.35
 UNSURE = 4
 """Hops from an end of the audio within which a border is taken for that end."""
 
+WORTH_READING = 0.05
+"""Chance of a code by accident below which the message is read: that says more, and may be clear where no code is."""
+
 ROUNDS = 3
 """How often the borders of a marked stretch are adjusted."""
 
@@ -51,6 +54,10 @@ class Track:
     log_p: float
     """Logarithm of at most the chance of this in audio without this mark."""
 
+    @property
+    def worth_reading(self) -> bool:
+        return self.log_p < math.log(WORTH_READING)
+
 
 def moving(stream: NDArray[np.float32]) -> NDArray[np.float32]:
     """(hops, ranges) of a stream without what stays the same in the second around each hop: that is the audio's own.
@@ -64,20 +71,28 @@ def moving(stream: NDArray[np.float32]) -> NDArray[np.float32]:
 def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32]) -> list[Track]:
     """(hops, ranges) of the code's `moving` stream and the code (slots,) looked for → tracks, the surest first.
 
-    Seconds may begin before the first hop and end after the last: what is missing there is silence.
+    Seconds may begin before the first hop and end after the last: what is missing there is silence. A mark so faint
+    that no few seconds tell it may be told by all seconds there are.
     """
     pattern = carriers.expected(slots)
-    scores = _every_score(narrow, carriers, pattern)
+    sums, variances = _every_sum(narrow, carriers, pattern)
+    scores = _normal(sums, variances)
+
+    def track(path: NDArray[np.int64], log_tried: float) -> Track:
+        starts = path - FRAMES + 1
+        score = _score(np.sum([_tiles(narrow, start, carriers) for start in starts], 0), pattern)
+        return Track(starts, scores[path], score, _log_p(score, log_tried))
+
     gains, found = scores - EMPTY, []
     while (path := _best_path(gains)) is not None:
         path = _without_slides(path, gains, scores)
         for place in path:
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
-        starts = path - FRAMES + 1
-        score = _score(np.sum([_tiles(narrow, start, carriers) for start in starts], 0), pattern)
-        found.append(Track(starts, scores[path], score, _log_p(score, path, len(scores))))
-    return sorted(found, key=lambda track: track.log_p)
+        found.append(track(path, _log_paths(path, len(scores))))
+    if not any(each.worth_reading for each in found):
+        found.append(track(_every_second(sums, variances), math.log(FRAMES)))
+    return sorted(found, key=lambda each: each.log_p)
 
 
 def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]], track: Track) -> tuple[int, int]:
@@ -116,8 +131,10 @@ def _second_around(stream: NDArray) -> NDArray[np.float64]:
     return sums[FRAMES:] - sums[:-FRAMES]
 
 
-def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The evidence in the second that begins at every hop from −FRAMES + 1 on, in standard deviations."""
+def _every_sum(
+    narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The evidence in the second that begins at every hop from −FRAMES + 1 on, and its variance."""
     longest = max(band.frames for band in carriers.bands)
     padded = np.pad(narrow, ((FRAMES - 1, FRAMES + longest), (0, 0)))
     starts = FRAMES - 1 + len(narrow)
@@ -131,7 +148,19 @@ def _every_score(narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArr
             rows = slice(time * band.frames, time * band.frames + starts)
             total += sums[rows, time]
             spread += squares[rows, time]
-    return np.divide(total, np.sqrt(spread), out=np.zeros(starts), where=spread > 0)
+    return total, spread
+
+
+def _normal(sums: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums in their standard deviations."""
+    return np.divide(sums, np.sqrt(squares), out=np.zeros(len(sums)), where=squares > 0)
+
+
+def _every_second(sums: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """All places FRAMES apart, from that one of the first FRAMES on where they say most together."""
+    whole = len(sums) // FRAMES * FRAMES
+    together = (each[:whole].reshape(-1, FRAMES).sum(0) for each in (sums, variances))
+    return np.arange(int(_normal(*together).argmax()), len(sums), FRAMES)
 
 
 def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
@@ -219,10 +248,14 @@ def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> 
     return path[strong[0] : strong[-1] + 1]
 
 
-def _log_p(score: float, path: NDArray[np.int64], starts: int) -> float:
-    """Hoeffding's bound for one sum of random signs, times the number of paths that were tried: every place, every
-    number of seconds, and the same distance all along or another one each time."""
+def _log_paths(path: NDArray[np.int64], starts: int) -> float:
+    """Logarithm of how many paths were tried: every place, every number of seconds, and the same distance all along or
+    another one each time."""
     steps = np.diff(path)
     bends = 0 if not len(steps) else len(steps) if np.ptp(steps) else 1
-    tried = math.log(starts) + math.log(1 + starts / FRAMES) + bends * math.log(2 * DRIFT + 1)
-    return min(0.0, tried - max(score, 0.0) ** 2 / 2)
+    return math.log(starts) + math.log(1 + starts / FRAMES) + bends * math.log(2 * DRIFT + 1)
+
+
+def _log_p(score: float, log_tried: float) -> float:
+    """Hoeffding's bound for one sum of random signs, times how many were tried, and two: of few seconds and of all."""
+    return min(0.0, math.log(2) + log_tried - max(score, 0.0) ** 2 / 2)

@@ -6,7 +6,6 @@ only there, and once a few seconds say beyond doubt what all say, no further. Ch
 what goes on from one chunk to the next is put together again.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -29,9 +28,6 @@ LISTENED = 10 * FRAMES
 
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
-
-WORTH_READING = 1e-3
-"""Chance of a code by accident below which the message is read."""
 
 EVERY, FEW = 3, 5
 """Of more than a few seconds every third is read first. Once these say beyond doubt what all say, the others are read
@@ -111,7 +107,7 @@ class Search:
         self.chunks += 1
         for number, slots, track in self.tracks(heard.code):
             self.log_p = min(self.log_p, track.log_p)
-            if track.log_p < math.log(WORTH_READING):
+            if track.worth_reading:
                 mask = self.owners[number].mask(self.codes[number])
                 self._add(_traced(heard, number, self.owners[number], slots, mask, track, self._hop))
         self._done = end
