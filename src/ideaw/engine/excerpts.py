@@ -89,7 +89,7 @@ def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tup
     heard = _heard(search, audio, rate)
     found = [(_code_in(search, moving(heard.codes[some].sum(0))), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
-    return best, _chance(search, log_p, len(found))
+    return best, _chance(search, log_p)  # they say nearly the same, so it does not count how many they are
 
 
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:
@@ -126,6 +126,6 @@ def _code_in(search: Search, stream: NDArray[np.float32]) -> float:
     return min((track.log_p for _, _, track in search.tracks(stream)), default=0.0)
 
 
-def _chance(search: Search, log_p: float, tried: int) -> float:
+def _chance(search: Search, log_p: float, tried: int = 1) -> float:
     """Of an accident like this with any key, if so much was tried."""
     return min(1.0, tried * len(search.owners) * math.exp(log_p))

@@ -37,6 +37,9 @@ UNSURE = 4
 WORTH_READING = 0.05
 """Chance of a code by accident below which the message is read: that says more, and may be clear where no code is."""
 
+CLEAR = 1e-12
+"""Chance of a code by accident above which its track may be the clearest part of a faint mark all through the audio."""
+
 ROUNDS = 3
 """How often the borders of a marked stretch are adjusted."""
 
@@ -90,7 +93,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
             gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
         found.append(track(path, _log_paths(path, len(scores))))
-    if not any(each.worth_reading for each in found):
+    if all(each.log_p > math.log(CLEAR) for each in found):
         found.append(track(_every_second(sums, variances), math.log(FRAMES)))
     return sorted(found, key=lambda each: each.log_p)
 

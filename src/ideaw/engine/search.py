@@ -33,6 +33,10 @@ EVERY, FEW = 3, 5
 """Of more than a few seconds every third is read first. Once these say beyond doubt what all say, the others are read
 only beside seconds that may say something else: a piece of other marked audio is noticed if it is no shorter."""
 
+EVEN = 2.0
+"""Standard deviations that are added to a second's evidence to give its weight: where there is little, its size says
+little about the message beside it."""
+
 PER_SECOND = ("starts", "scores", "values")
 """What a trace has for each of its seconds."""
 
@@ -222,7 +226,7 @@ def _traced(
     while some.any():
         stream = heard.message(*zip(begins[some], ends[some], strict=True))
         logits = scan.slot_logits(stream, owner.message.carriers, track.starts[some])
-        values[some] = track.scores[some].clip(0)[:, None] * logits * mask
+        values[some] = (track.scores[some] + EVEN).clip(0)[:, None] * logits * mask
         unread &= ~some
         frames = beyond_doubt(values, owner.message.code, owner.key)
         some = unread.copy()
