@@ -2,7 +2,7 @@
 
 Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the
 samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message; where
-that says nothing, the same with the channels apart, and with the mix at other speeds.
+that says nothing, the same with the channels apart, and at other speeds.
 """
 
 import os
@@ -34,7 +34,7 @@ from ideaw.audio.samples import (
 from ideaw.decision import decide
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
-from ideaw.engine.excerpts import ALL, CLOSER, NEAR, best_channels, best_speed, loudest
+from ideaw.engine.excerpts import ALL, CLOSER, NEAR, are_apart, best_channels, best_speed, loudest
 from ideaw.engine.network import Card, Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import CHUNK, Search
@@ -370,15 +370,16 @@ class Marker:
 
         loud = loudest(rate, channels)
         best = look(loud.through(told(blocks(), length, progress)))
-        search = self._search(keys)
-        if not best.found and channels > 1:
-            apart, chance = best_channels(search, loud.samples, rate)
+        search, excerpt = self._search(keys), loud.samples
+        every = list(range(channels)) if not best.found and are_apart(excerpt) else None
+        if every:
+            apart, chance = best_channels(search, excerpt, rate)
             if chance < WORTH_READING:
                 best = min(best, look(blocks(), apart), key=_surest)
         if not best.found and grid:
-            pace, chance = best_speed(search, loud.samples, rate, grid)
+            pace, chance = best_speed(search, excerpt if every else mix(excerpt)[:, None], rate, grid)
             if chance < WORTH_READING:
-                best = min(best, look(blocks(), pace=pace), key=_surest)
+                best = min(best, look(blocks(), every, pace), key=_surest)
         if progress:
             progress(1.0)
         return best

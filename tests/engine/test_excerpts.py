@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.engine.embedding import Embedding
-from ideaw.engine.excerpts import ALL, MANY_SECONDS, NEAR, SECONDS, Loudest, best_channels, best_speed, loudest
+from ideaw.engine.excerpts import (
+    ALL,
+    MANY_SECONDS,
+    NEAR,
+    SECONDS,
+    Loudest,
+    are_apart,
+    best_channels,
+    best_speed,
+    loudest,
+)
 from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import Search
@@ -124,8 +134,13 @@ def test_channels_that_hold_a_code_are_told(
         assert best_channels(_search(network, b"no key"), channels, RATE)[1] > WORTH_READING
 
 
-def test_channels_are_not_asked_where_the_mix_says_it_all(network: Network, marked: NDArray[np.float32]) -> None:
-    search = _search(network, network.key)
+def test_channels_are_asked_where_the_mix_does_not_say_it_all(
+    marked: NDArray[np.float32], strings: NDArray[np.float32]
+) -> None:
     for quieter in (1.0, 0.5, 0.0):
-        assert best_channels(search, np.stack([marked, quieter * marked], 1), RATE) == ([], 1.0)
-    assert best_channels(search, np.zeros((3 * SEGMENT, 2)), RATE) == ([], 1.0)
+        assert not are_apart(np.stack([marked, quieter * marked], 1))
+    assert not are_apart(marked[:, None])
+    assert not are_apart(np.zeros((3 * SEGMENT, 2)))
+    assert are_apart(np.stack([marked, -marked], 1))
+    assert are_apart(np.stack([marked, np.roll(marked, 3)], 1))
+    assert are_apart(np.stack([marked, marked, marked + 0.1 * strings[3 * SEGMENT : 6 * SEGMENT]], 1))

@@ -23,8 +23,9 @@ MANY_SECONDS, MOST_SAMPLES = 10, 4_000_000
 """Seconds of which the channels are listened to, since codecs leave little in a single one; fewer if that were more
 samples."""
 
-APART = 1e-4
-"""Share of a channel's energy, −40 dB, that must not be in the mix as well to make it worth listening to."""
+APART, LEAST_ENERGY = 1e-4, 1e-30
+"""Share of a channel's energy, −40 dB, that must not be in the mix as well to make it worth listening to; and what
+counts as no energy."""
 
 STEP = 1.02
 """From one speed to the next: the code is found up to 1 % beside the true one."""
@@ -76,16 +77,16 @@ def loudest(rate: int, channels: int) -> Loudest:
     return Loudest(rate, max(SECONDS, min(MANY_SECONDS, MOST_SAMPLES // (rate * channels))))
 
 
-def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tuple[list[int], float]:
-    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the chance of that.
-
-    None, and 1, if the mix says it all.
-    """
-    every = list(range(audio.shape[1]))
+def are_apart(audio: NDArray[np.floating]) -> bool:
+    """Whether any of `(n, channels)` says what their mix does not say."""
     mixed = mix(audio)
-    energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), 1e-30)
-    if not (energy - shared > APART * energy).any():
-        return [], 1.0
+    energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), LEAST_ENERGY)
+    return bool((energy - shared > APART * energy).any())
+
+
+def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tuple[list[int], float]:
+    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the chance of that."""
+    every = list(range(audio.shape[1]))
     heard = _heard(search, audio, rate)
     found = [(_code_in(search, moving(heard.codes[some].sum(0))), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
@@ -93,16 +94,16 @@ def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tup
 
 
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:
-    """The speed at which `(n, channels)` samples were most likely played, and the chance of that.
+    """The speed at which `(n, voices)` samples were most likely played, and the chance of that.
 
-    That is what a code tells in the loudest seconds of their mix.
+    That is what a code tells in the loudest seconds.
     """
     moment = Loudest(rate, SECONDS)
     moment.push(audio)
-    mixed = mix(moment.samples)[:, None]
 
     def at_each(speeds: Sequence[float]) -> dict[float, float]:
-        return dict(zip(speeds, search.owners[0].each(partial(_code_at, search, mixed, rate), speeds), strict=True))
+        at = partial(_code_at, search, moment.samples, rate)
+        return dict(zip(speeds, search.owners[0].each(at, speeds), strict=True))
 
     found = at_each(speeds)
     about = min(found, key=found.__getitem__)
