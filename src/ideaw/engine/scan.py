@@ -7,7 +7,7 @@ chance of a peak (Hoeffding): no calibration is needed.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -29,7 +29,7 @@ LEAST = 2.5
 """Strength from which on a track is looked at."""
 
 WEAK = 0.35
-"""Share of a track's median score that the seconds at its ends must have."""
+"""Share of a track's usual score that the seconds at its ends must have."""
 
 UNSURE = 4
 """Hops from an end of the audio within which a border is taken for that end."""
@@ -94,7 +94,9 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
         path = _without_weak_ends(path, scores)
         found.append(track(path, _log_paths(path, len(scores))))
     if all(each.log_p > math.log(CLEAR) for each in found):
-        found.append(track(_every_second(sums, variances), math.log(FRAMES)))
+        every = _every_second(sums, variances)
+        strong = every[_strongest_run(scores[every])]
+        found.append(replace(track(every, math.log(FRAMES)), starts=strong - FRAMES + 1, scores=scores[strong]))
     return sorted(found, key=lambda each: each.log_p)
 
 
@@ -246,9 +248,19 @@ def _without_slides(
 
 def _without_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """A path without the seconds at its ends that are hardly marked, measured by the others."""
-    least = WEAK * float(np.median(scores[path]))
-    strong = np.flatnonzero(scores[path] >= least)
+    positive = scores[path].clip(0)
+    usual = np.square(positive).sum() / positive.sum()  # the mean, each weighed by itself
+    strong = np.flatnonzero(scores[path] >= WEAK * usual)
     return path[strong[0] : strong[-1] + 1]
+
+
+def _strongest_run(scores: NDArray[np.float64]) -> slice:
+    """Those in a row whose sum is the most of its standard deviations."""
+    sums = np.concatenate([[0.0], np.cumsum(scores)])
+    lengths = np.arange(len(sums)) - np.arange(len(sums))[:, None]
+    runs = np.where(lengths > 0, (sums - sums[:, None]) / np.sqrt(lengths.clip(1)), -np.inf)
+    first, last = np.unravel_index(runs.argmax(), runs.shape)
+    return slice(int(first), int(last))
 
 
 def _log_paths(path: NDArray[np.int64], starts: int) -> float:
