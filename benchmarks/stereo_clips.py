@@ -1,8 +1,8 @@
 """Stereo clips of the tracks that an index names, from the Debian packages that they come from.
 
 The evaluation's music is mono at 16 kHz, and `ideaw bench files` is about stereo at 44.1 kHz. An index has the columns
-`file`, `source` (a package) and `speaker_or_track` (`package/folder_name`); of each stereo track that its package still
-has, ten seconds from a third of it on are written under the name of `file`.
+`file`, `category`, `source` (a package) and `speaker_or_track` (`package/folder_name`); of each stereo track of music
+that its package still has, ten seconds from a third of it on are written under the name of `file`.
 
     python benchmarks/stereo_clips.py audio/eval/index.csv clips
 """
@@ -23,6 +23,8 @@ RATE, SECONDS = 44_100, 10
 ARCHIVES = {".pk3", ".wz", ".zip"}
 """What games keep their music in."""
 
+TRACKS = {".ogg", ".mp3", ".flac", ".wav", ".opus"}
+
 RENAMED = {"0ad-x": "0ad-data"}
 """Sources that are packages of another name."""
 
@@ -39,9 +41,9 @@ def unpacked(package: str, folder: Path) -> None:
 
 
 def tracks(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every file, by the name that an index has for it."""
+    """Every track, by the name that an index has for it."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.suffix in TRACKS:
             yield f"{path.parent.name}_{path.stem}", path
 
 

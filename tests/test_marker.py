@@ -247,6 +247,16 @@ def test_a_mark_that_codecs_leave_in_no_mix_is_found_in_the_channels(
     assert not marker.detect(catalogue.run("aac", wide, 44_100, 0, kbps=48), 44_100).found
 
 
+def test_a_mark_is_found_in_the_channels_at_other_speeds_too(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
+    left = music.mean(1)
+    marked = marker.embed(np.stack([left, np.roll(left, 44_100)], 1), 44_100, "hey")
+    coded = catalogue.run("aac", catalogue.run("speed", marked, 44_100, 0, factor=0.96), 44_100, 0, kbps=64)
+    assert not marker.detect(coded.mean(1), 44_100).found
+    found = marker.detect(coded, 44_100)
+    assert found.message == "hey"
+    assert found.speed == pytest.approx(0.96, rel=0.005)
+
+
 def test_segments_say_where_the_marks_are(
     marker: ideaw.Marker, speech: NDArray[np.float32], marked: NDArray[np.float32]
 ) -> None:

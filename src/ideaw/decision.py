@@ -26,6 +26,9 @@ SURE = 1e-6
 HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
 
+LIKELY = 1e-3
+"""The same chance for further traces of a key of which a mark was found."""
+
 STEADY = 3
 """Seconds from which on their distances tell how fast audio was played."""
 
@@ -70,7 +73,8 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
         there = [each for each in found if each.chance < limit]
         logits = min(there, key=lambda each: each.chance).reading.logits if there else ()
         return Detection(False, None, least, _segments(there, keys, seconds, pace), tuple(map(float, logits)), None)
-    sure = [each for each in found if each.p_value < limit or each.trace.owner == best.trace.owner]
+    # What else there is of the same key need not be as sure.
+    sure = [each for each in found if each.p_value < (LIKELY if each.trace.owner == best.trace.owner else limit)]
     assert best.reading.message is not None
     return Detection(
         True,

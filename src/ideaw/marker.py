@@ -34,7 +34,7 @@ from ideaw.audio.samples import (
 from ideaw.decision import decide
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
-from ideaw.engine.excerpts import ALL, CLOSER, NEAR, are_apart, best_channels, best_speed, loudest
+from ideaw.engine.excerpts import ALL, CLOSER, NEAR, are_apart, best_channels, best_speed, enough
 from ideaw.engine.network import Card, Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import CHUNK, Search
@@ -220,7 +220,7 @@ class Marker:
         """Search audio that arrives in blocks, in its mix: what is known by now, every few seconds and at the end.
 
         A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
-        the seconds of so long a stretch add up.
+        the seconds of so long a stretch add up. The longer it takes, the surer one must be: all answers count.
         """
         _check_latency(latency, 5)
         check_rate(rate)
@@ -234,14 +234,18 @@ class Marker:
             length += len(floats)
             with single_threaded():
                 search.push(resampler.push(mix(floats)[:, None]))
-                answer = decide(search, tried, length / rate) if search.chunks > chunks else None
+                answer = (
+                    decide(search, tried, length / rate, looks=max(search.chunks, 1))
+                    if search.chunks > chunks
+                    else None
+                )
             if answer is not None:
                 chunks = search.chunks
                 yield answer
         with single_threaded():
             search.push(resampler.finish(network_length(length, rate)))
             search.finish()
-            answer = decide(search, tried, length / rate)
+            answer = decide(search, tried, length / rate, looks=max(search.chunks, 1))
         yield answer
 
     def capacity(self, seconds: float) -> int:
@@ -354,7 +358,7 @@ class Marker:
     ) -> Detection:
         """The answer for audio that can be gone through in blocks again and again, of `length` if that is known."""
         grid = _SPEEDS[speeds]
-        looks = (2 + channels if channels > 1 else 1) + (len(grid) + len(CLOSER) if grid else 0)
+        looks = (2 + channels if channels > 1 else 1) + len(grid) * (1 + len(CLOSER))  # those that there may be
 
         def look(
             through: Iterable[NDArray[np.floating]], apart: Sequence[int] | None = None, pace: float = 1.0
@@ -368,10 +372,10 @@ class Marker:
             search.finish()
             return decide(search, keys, done / rate, looks, pace)
 
-        loud = loudest(rate, channels)
+        loud = enough(rate, channels)
         best = look(loud.through(told(blocks(), length, progress)))
         search, excerpt = self._search(keys), loud.samples
-        every = list(range(channels)) if not best.found and are_apart(excerpt) else None
+        every = list(range(channels)) if channels > 1 and not best.found and are_apart(excerpt) else None
         if every:
             apart, chance = best_channels(search, excerpt, rate)
             if chance < WORTH_READING:
@@ -391,7 +395,7 @@ class Marker:
         return [self._key] if keys is None else list(keys)
 
     def _search(self, keys: Sequence[Key], voices: int = 1) -> Search:
-        """A search for the marks of some keys, in as much memory for several voices as for one."""
+        """A search for the marks of some keys, in about as much memory for several voices as for one."""
         self._check_code()
         codes = [locating_code(self.code_bits, key) for key in keys]
         return Search([self._network.with_key(key) for key in keys], codes, CHUNK // voices)

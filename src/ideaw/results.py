@@ -31,7 +31,7 @@ class Detection:
     """The answer of `detect`."""
 
     found: bool
-    """The decision: the code is there beyond doubt, and the message passes its check."""
+    """The decision: code and message together are there beyond doubt, and the message passes its check."""
     message: Content | None
     """Text, bytes or bits as they were embedded; None if not found."""
     p_value: float

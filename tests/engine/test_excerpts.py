@@ -18,7 +18,7 @@ from ideaw.engine.excerpts import (
     are_apart,
     best_channels,
     best_speed,
-    loudest,
+    enough,
 )
 from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
@@ -117,7 +117,7 @@ def test_a_speed_is_told_with_its_key_alone(network: Network, marked: NDArray[np
 
 def test_as_much_is_kept_as_channels_need_and_memory_allows() -> None:
     for rate, channels, seconds in ((8_000, 1, MANY_SECONDS), (44_100, 2, MANY_SECONDS), (192_000, 8, SECONDS)):
-        loud = loudest(rate, channels)
+        loud = enough(rate, channels)
         loud.push(np.zeros((12 * rate, channels), np.float32))
         assert loud.samples.shape == (seconds * rate, channels)
 
@@ -141,6 +141,7 @@ def test_channels_are_asked_where_the_mix_does_not_say_it_all(
         assert not are_apart(np.stack([marked, quieter * marked], 1))
     assert not are_apart(marked[:, None])
     assert not are_apart(np.zeros((3 * SEGMENT, 2)))
+    assert not are_apart(np.stack([marked, 1e-3 * strings[3 * SEGMENT : 6 * SEGMENT]], 1))  # next to nothing
     assert are_apart(np.stack([marked, -marked], 1))
     assert are_apart(np.stack([marked, np.roll(marked, 3)], 1))
     assert are_apart(np.stack([marked, marked, marked + 0.1 * strings[3 * SEGMENT : 6 * SEGMENT]], 1))

@@ -205,6 +205,7 @@ def test_the_message_is_heard_where_it_is_asked_for_and_once(
 
 def test_what_voices_say_adds_up(network: Network, marked: NDArray[np.float32], unmarked: NDArray[np.float32]) -> None:
     voices = np.stack([marked[: 3 * SEGMENT], unmarked[: 3 * SEGMENT]], 1)
+    voices[SEGMENT : 2 * SEGMENT, 1] = 0
     span = (40, 150)
     both, *alone = (Heard(network, some) for some in (voices, voices[:, :1], voices[:, 1:]))
     assert np.array_equal(both.codes, np.concatenate([each.codes for each in alone]))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import RATE
 from ideaw.audio.rates import QUALITY, mix
-from ideaw.engine.scan import moving
 from ideaw.engine.search import Heard, Search
 
 SECONDS = 2
@@ -24,8 +23,8 @@ MANY_SECONDS, MOST_SAMPLES = 10, 4_000_000
 samples."""
 
 APART, LEAST_ENERGY = 1e-4, 1e-30
-"""Share of a channel's energy, −40 dB, that must not be in the mix as well to make it worth listening to; and what
-counts as no energy."""
+"""Share of the loudest channel's energy, −40 dB, that must be in some channel and not in the mix to make channels worth
+listening to; and what counts as no energy."""
 
 STEP = 1.02
 """From one speed to the next: the code is found up to 1 % beside the true one."""
@@ -41,13 +40,21 @@ CLOSER = (0.99, 0.995, 1.005, 1.01)
 
 
 class Loudest:
-    """The loudest seconds of audio that arrives in blocks."""
+    """The loudest seconds of audio that arrives in blocks, from one of its quarter seconds on."""
 
     def __init__(self, rate: int, seconds: int) -> None:
-        self.samples: NDArray[np.floating] = np.empty((0, 1))
-        """(n, channels), at its own rate."""
-        self._waiting: NDArray[np.floating] = self.samples
-        self._rate, self._length, self._energy = rate, seconds * rate, -1.0
+        self._length, self._quarters = rate // 4, 4 * seconds
+        self._loose: list[NDArray[np.floating]] = []
+        """Samples that make no quarter yet."""
+        self._recent: list[tuple[float, NDArray[np.floating]]] = []
+        """The last quarters, with their energies."""
+        self._best: list[NDArray[np.floating]] = []
+        self._energy = -1.0
+
+    @property
+    def samples(self) -> NDArray[np.floating]:
+        """(n, channels), at its own rate; all there are, if these are fewer."""
+        return np.concatenate(self._best or [*(quarter for _, quarter in self._recent), *self._loose])
 
     def through(self, blocks: Iterable[NDArray[np.floating]]) -> Iterator[NDArray[np.floating]]:
         """The same blocks `(n, channels)`; what is loudest in them is kept on the way."""
@@ -57,23 +64,23 @@ class Loudest:
 
     def push(self, block: NDArray[np.floating]) -> None:
         """Go on with `(n, channels)` samples."""
-        self._waiting = np.concatenate([self._waiting, block]) if len(self._waiting) else block
-        length = self._length
-        if len(self._waiting) < length:
-            self.samples = self._waiting if self._energy < 0 else self.samples
-            return
-        power = np.concatenate([[0.0], np.cumsum(sum(np.square(self._waiting.T)))])
-        starts = np.arange(0, len(self._waiting) - length + 1, self._rate // 4)
-        energies = power[starts + length] - power[starts]
-        best = int(energies.argmax())
-        if energies[best] > self._energy:
-            self._energy = float(energies[best])
-            self.samples = self._waiting[starts[best] : starts[best] + length].copy()
-        self._waiting = self._waiting[int(starts[-1]) :].copy()
+        self._loose.append(block.copy())
+        if sum(map(len, self._loose)) >= self._length:
+            loose = np.concatenate(self._loose)
+            whole = len(loose) // self._length * self._length
+            for start in range(0, whole, self._length):
+                self._put(loose[start : start + self._length])
+            self._loose = [loose[whole:]]
+
+    def _put(self, quarter: NDArray[np.floating]) -> None:
+        self._recent = [*self._recent, (float(np.vdot(quarter, quarter)), quarter)][-self._quarters :]
+        energy = sum(each for each, _ in self._recent)
+        if len(self._recent) == self._quarters and energy > self._energy:
+            self._energy, self._best = energy, [each for _, each in self._recent]
 
 
-def loudest(rate: int, channels: int) -> Loudest:
-    """What keeps enough of audio to listen to its channels."""
+def enough(rate: int, channels: int) -> Loudest:
+    """What keeps enough of some audio to listen to its channels."""
     return Loudest(rate, max(SECONDS, min(MANY_SECONDS, MOST_SAMPLES // (rate * channels))))
 
 
@@ -81,16 +88,19 @@ def are_apart(audio: NDArray[np.floating]) -> bool:
     """Whether any of `(n, channels)` says what their mix does not say."""
     mixed = mix(audio)
     energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), LEAST_ENERGY)
-    return bool((energy - shared > APART * energy).any())
+    return bool((energy - shared > APART * energy.max()).any())
 
 
 def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tuple[list[int], float]:
-    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the chance of that."""
+    """Of `(n, channels)` samples, the channels that hold a code most likely, all or one, and the chance of that.
+
+    They say nearly the same, so it does not count how many were tried.
+    """
     every = list(range(audio.shape[1]))
     heard = _heard(search, audio, rate)
-    found = [(_code_in(search, moving(heard.codes[some].sum(0))), some) for some in (every, *([one] for one in every))]
+    found = [(_code_in(search, heard.codes[some].sum(0)), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
-    return best, _chance(search, log_p)  # they say nearly the same, so it does not count how many they are
+    return best, _chance(search, log_p)
 
 
 def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: Sequence[float]) -> tuple[float, float]:

@@ -53,7 +53,7 @@ class Track:
     scores: NDArray[np.float64]
     """The code's evidence in each, in its own standard deviations."""
     score: float
-    """The evidence of all together."""
+    """The evidence of all together; where all seconds of the audio were asked, of all those."""
     log_p: float
     """Logarithm of at most the chance of this in audio without this mark."""
 
@@ -198,8 +198,10 @@ def _limited(tiles: NDArray[np.float32]) -> NDArray[np.float32]:
 def _tiles(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
     """The sums over the tiles of the second that begins at a hop."""
     inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
-    before = max(-start, 0)
-    return _limited(carriers.tiles(np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0)))))
+    if len(inside) < FRAMES:
+        before = max(-start, 0)
+        inside = np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0)))
+    return _limited(carriers.tiles(inside))
 
 
 def _score(tiles: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:

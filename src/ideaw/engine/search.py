@@ -54,7 +54,7 @@ class Trace:
     log_p: float
     """Logarithm of at most the chance of this code by accident, in one chunk."""
     values: NDArray[np.float32]
-    """(seconds, slots): the message's soft values, weighted by the evidence; 0 where they were not needed."""
+    """(seconds, slots): the message's soft values, each second with its weight; 0 where they were not needed."""
     first: int
     last: int
     """The hops that the marked audio begins at and ends before."""
@@ -141,19 +141,20 @@ class Heard:
         self._network = network
         self.hops = -(-length // HOP)
         self.codes = np.empty((voices, self.hops, network.card.bins // network.code.carriers.width), np.float32)
-        """(voices, hops, ranges): what each says."""
+        """(voices, hops, ranges): what each says, as far as it moves."""
         self._sound = np.empty((voices, self.hops), bool)
         parts = network.parts(0, self.hops, LISTENED)
         listened = [(voice, *part) for voice in range(voices) for part in parts]
         left = network.each(partial(self._listen, audio), listened)
         self._rest = [left[voice * len(parts) : (voice + 1) * len(parts)] for voice in range(voices)]
-        self._message = np.zeros_like(self.codes[0])
+        self.codes = np.stack([scan.moving(code) for code in self.codes])
+        self._messages = np.zeros_like(self.codes)
         self._known = np.zeros(self.hops, bool)
 
     @cached_property
     def code(self) -> NDArray[np.float32]:
-        """(hops, ranges) of the code's stream: what all voices say together, as far as it moves."""
-        return scan.moving(self.codes.sum(0))
+        """(hops, ranges) of the code's stream: what all voices say together."""
+        return self.codes.sum(0)
 
     def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
         """(hops, ranges) of the message's stream, as far as it moves, known from one hop to another in these `spans`.
@@ -167,7 +168,7 @@ class Heard:
         parts = [part for first, last in edges.tolist() for part in self._network.parts(first, last, LISTENED)]
         self._network.each(self._read, parts)
         self._known |= wanted
-        return scan.moving(self._message)
+        return np.sum([scan.moving(message) for message in self._messages], 0)
 
     def _listen(self, audio: NDArray[np.float32], part: tuple[int, int, int]) -> tuple[int, Rest]:
         """Fill in what a voice says from one hop to another; the first of them, and what is left for `_read`."""
@@ -185,9 +186,9 @@ class Heard:
         """Fill in the message's stream from one hop to another."""
         (begin, end), context = part, self._network.card.context["read"]
         first, last = max(begin - context, 0), min(end + context, self.hops)
-        for left, sound in zip(self._rest, self._sound, strict=True):
+        for left, sound, message in zip(self._rest, self._sound, self._messages, strict=True):
             stream = self._network.read(_between(left, first, last))[0, begin - first : end - first]
-            self._message[begin:end] += self._network.message.carriers.narrow(stream) * sound[begin:end, None]
+            message[begin:end] = self._network.message.carriers.narrow(stream) * sound[begin:end, None]
 
 
 def _between(left: list[tuple[int, Rest]], first: int, last: int) -> Rest:
