@@ -93,8 +93,11 @@ def test_ablations(root: Path) -> None:
 def test_files(root: Path) -> None:
     row = files.Row("cut to 3 s", 40, 39, 0, (0.871, 0.996), (0.0, 0.088))
     table = files.Table("46+10", 38, 40, 10.0, [row], [files.Place(1.0, 40, 40, 0.75)])
+    stereo = dataclasses.replace(table, clips=20, rows=[dataclasses.replace(row, clips=20, right=18, wrong=1)])
+    assert "cut to 3 s" not in shown(root, "files", stereo, "files-stereo.json")
     text = shown(root, "files", table, "files-46+10.json")
-    assert "| cut to 3 s | 97.5 | 87.1–99.6 | 0.0 |" in text
+    assert "| cut to 3 s | 97.5 (87.1–99.6) | 90.0 (87.1–99.6) | 1 |" in text
+    assert "the 20 stereo tracks" in text
     assert "0.75 of 1 s" in text
 
 
