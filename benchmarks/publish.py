@@ -13,9 +13,7 @@
     python benchmarks/stereo_clips.py DIR/index.csv clips
     ideaw bench files --data clips --json docs/results/files-stereo.json
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
-    ideaw export runs/ablation-single-stage models/in-eight-bits --snr 38 --eight-bit
-    ideaw bench locating --single-stage models/in-eight-bits --json docs/results/locating-46+10.json \\
-        --plot docs/results/locating-46+10.png
+    ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
     for preset in rawbench-loose rawbench-strict audiomarkbench edits security; do
         ideaw bench $preset --data DIR --limit 12 --out docs/results/$preset
     done

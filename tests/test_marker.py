@@ -21,6 +21,7 @@ from ideaw.audio.samples import as_float
 from ideaw.decision import SURE
 from ideaw.engine.network import Network
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+from ideaw.payload.keys import PUBLIC
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +228,12 @@ def test_a_change_of_level_or_rate_is_survived(marker: ideaw.Marker, marked: NDA
     assert marker.detect(soxr.resample(marked, 16_000, 48_000), 48_000).message == "hey"
 
 
+def test_audio_that_turns_out_to_be_none_holds_no_mark(marker: ideaw.Marker) -> None:
+    # As a file whose header does not say how long it is may do.
+    found = marker._detect(lambda: iter(()), 44_100, 2, None, [PUBLIC], "near", None)
+    assert (found.found, found.p_value, found.segments) == (False, 1.0, [])
+
+
 def test_a_mark_in_one_channel_is_found(
     marker: ideaw.Marker, speech: NDArray[np.float32], marked: NDArray[np.float32]
 ) -> None:
@@ -390,7 +397,7 @@ def test_audio_that_was_played_faster_or_slower_is_found(
     found = marker.detect(played, 16_000, speeds=speeds)  # type: ignore[arg-type]
     assert found.message == "hey"
     assert found.speed == pytest.approx(speed, rel=0.006)
-    assert found.segments[0].start < 0.3  # borders jump: 0.26 at 0.955, 0 at 0.95 and at 0.96
+    assert found.segments[0].start < 0.2
     assert found.segments[-1].end == pytest.approx(4 / speed, abs=0.2)
     assert f"played {found.speed:.3g} times as fast" in str(found)
     assert not marker.detect(played, 16_000, speeds="none").found

@@ -234,18 +234,14 @@ class Marker:
             length += len(floats)
             with single_threaded():
                 search.push(resampler.push(mix(floats)[:, None]))
-                answer = (
-                    decide(search, tried, length / rate, looks=max(search.chunks, 1))
-                    if search.chunks > chunks
-                    else None
-                )
+                answer = decide(search, tried, length / rate, search.chunks) if search.chunks > chunks else None
             if answer is not None:
                 chunks = search.chunks
                 yield answer
         with single_threaded():
             search.push(resampler.finish(network_length(length, rate)))
             search.finish()
-            answer = decide(search, tried, length / rate, looks=max(search.chunks, 1))
+            answer = decide(search, tried, length / rate, max(search.chunks, 1))
         yield answer
 
     def capacity(self, seconds: float) -> int:

@@ -71,6 +71,11 @@ def test_the_loudest_seconds_are_the_same_however_audio_is_cut(
     assert np.square(whole).sum() == pytest.approx(max(full, default=energies[0]))
 
 
+def test_nothing_has_no_loudest_seconds() -> None:
+    for blocks in ([], [np.zeros((0, 2))]):
+        assert not _loudest(blocks, 1_000).size
+
+
 def test_silence_has_loudest_seconds_too() -> None:
     assert np.array_equal(_loudest([np.zeros((5_000, 2))] * 3, 1_000), np.zeros((SECONDS * 1_000, 2)))
 

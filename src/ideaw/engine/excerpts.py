@@ -54,7 +54,8 @@ class Loudest:
     @property
     def samples(self) -> NDArray[np.floating]:
         """(n, channels), at its own rate; all there are, if these are fewer."""
-        return np.concatenate(self._best or [*(quarter for _, quarter in self._recent), *self._loose])
+        pieces = self._best or [*(quarter for _, quarter in self._recent), *self._loose]
+        return np.concatenate(pieces) if pieces else np.empty((0, 1))
 
     def through(self, blocks: Iterable[NDArray[np.floating]]) -> Iterator[NDArray[np.floating]]:
         """The same blocks `(n, channels)`; what is loudest in them is kept on the way."""
