@@ -449,7 +449,7 @@ TRAINING: dict[str, Callable[..., Tensor]] = {
     "shift": partial(shift, seconds=(-0.1, 0.1)),
     "crop": partial(crop, keep=(0.3, 1.0)),
     "splice": partial(splice, share=(0.05, 0.5)),
-    "speed": partial(speed, factor=(0.98, 1.02)),
+    "speed": partial(speed, factor=(0.985, 1.015)),
     "echo": partial(echo, delay=(0.01, 0.3), gain=(0.1, 0.5)),
     "coarse": partial(coarse, cutoff=(3_000.0, 8_000.0), snr=(6.0, 25.0)),
     "rerecord": partial(
