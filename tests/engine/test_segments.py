@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT
 from ideaw.engine.network import Network, Slots
-from ideaw.engine.segments import BATCH, CODE_WEIGHT, decoded_together, embed_segments, extract_segments
+from ideaw.engine.segments import BATCH, decoded_together, embed_segments, extract_segments
 from ideaw.marker import model_folder, model_names
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.model import Ideaw
@@ -229,7 +229,7 @@ def test_all_codes_and_all_messages_have_a_say(variance: float) -> None:
     network = Network(Path(str(model_folder("10+10"))))
     every = every_message(10)
     _, (message, code) = _noisy(network, variance, seed=3)
-    fits = CODE_WEIGHT * (network.code.values(every) @ code)
+    fits = network.code.values(every) @ code
     sums = fits[:, None] + (message * network.mask(every)) @ network.message.values(every).T
     weights = np.exp((sums - sums.max()).astype(np.float64) / 2)
     for found, total in zip(decoded_together(network, message, code), (weights.sum(0), weights.sum(1)), strict=True):
