@@ -204,6 +204,19 @@ def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArra
     assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
 
 
+@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("late", [-800, -125, 125, 800])
+def test_a_segment_is_read_up_to_a_twentieth_of_a_second_off_its_place(
+    name: str, late: int, speech: NDArray[np.float32]
+) -> None:
+    network = Network(Path(str(model_folder(name))))
+    audio = speech[2 * SEGMENT : 5 * SEGMENT].reshape(3, SEGMENT)
+    bits = _bits(network, 3)
+    shifted = np.roll(np.pad(embed_segments(network, audio, *bits, network.card.snr), ((0, 0), (800, 800))), late, 1)
+    read = extract_segments(network, shifted[:, 800 : 800 + SEGMENT])
+    assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
+
+
 def _with_code_in_slots(message: tuple[int, int], code: tuple[int, int]) -> Network:
     """The network of 10+10 with other codes, (bits, slots) each; its carriers no longer belong to them."""
     network = copy.copy(Network(Path(str(model_folder("10+10")))))

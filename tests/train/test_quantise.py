@@ -65,7 +65,7 @@ def test_the_ranges_are_measured_on_what_occurs(model: Ideaw) -> None:
     assert set(np.unique(feeds["mark"]["message"])) == set(np.unique(feeds["mark"]["code"])) == {-1, 1}
     added = feeds["locate"]["received"] - feeds["mark"]["host"]
     assert np.linalg.norm(added) == pytest.approx(0.01 * np.linalg.norm(feeds["mark"]["host"]), rel=1e-3)  # 40 dB
-    readings = 2 * (quantise.AS_IT_IS + len(quantise.SPEEDS))
+    readings = 2 * (quantise.COPIES + len(quantise.SPEEDS))
     assert {len(each) for each in feeds["read"].values()} == {readings}
     again = quantise.feeds(model)
     assert all(np.array_equal(feeds[graph][name], again[graph][name]) for graph in feeds for name in feeds[graph])
@@ -168,7 +168,7 @@ def test_the_code_keeps_its_evidence_in_eight_bits(made: Path) -> None:
 def test_a_message_keeps_its_evidence_in_eight_bits_if_it_is_played_faster_or_slower(made: Path, at: int) -> None:
     model = load_weights(made)
     feeds = quantise.feeds(model)
-    first = 2 * (quantise.AS_IT_IS + at)
+    first = 2 * (quantise.COPIES + at)
     rest = [each[first : first + 2] for each in feeds["read"].values()]
     host, side, found = rest
     streams = model.read(*map(torch.from_numpy, rest)).numpy(), Network(made).read((host, side, found))

@@ -72,9 +72,7 @@ def test_each_ablation_changes_one_thing_of_the_reference() -> None:
     made = {path.stem.removeprefix("ablation-"): read_recipe(path) for path in RECIPES if "ablation" in path.stem}
     reference = made.pop("reference")
     default = read_recipe(RECIPES[0].with_name("46+10.yaml"))
-    # Their losses and attacks are those that the default had when they were trained.
-    then = {"losses": replace(default.losses, code=0.35, bearable=0.009), "attacks": reference.attacks}
-    assert reference == replace(default, name=reference.name, steps=2400, snr_start=16.0, snr_ramp=0.5, **then)
+    assert reference == replace(default, name=reference.name, steps=2400, snr_ramp=0.5)
     assert made.pop("discriminator").losses == replace(reference.losses, identify=0.1)
     single = replace(reference.net, message_bits=56, message_slots=120, message_blocks=6, code_bits=0, code_slots=0)
     nets = {"no-balance": replace(reference.net, balance_blocks=0), "single-stage": replace(single, code_blocks=0)}

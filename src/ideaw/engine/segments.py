@@ -18,9 +18,8 @@ NEARBY = 4
 
 SHIFTS = (0, *(sign * hops for hops in range(1, NEARBY + 1) for sign in (-1, 1)))
 
-CLEARER = 3.0
-"""By how many standard deviations slots must be clearer elsewhere than where they are expected; with 2 the weakest are
-misplaced, with 4 they are not found elsewhere."""
+HERE = 1.5
+"""How much clearer the slots must be elsewhere than where they are expected; with 1.3 the weakest are misplaced."""
 
 NEGLIGIBLE = 40
 """Codes that fit less well than the best by so much, which is 20 nats, are not asked for the message."""
@@ -109,11 +108,9 @@ def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDA
         narrow = kind.carriers.narrow(stream)
         options.append(np.stack([kind.carriers.logits(_moved(narrow, hops)) for hops in SHIFTS]))
     # Where the message's slots say the code too, they are no word of their own.
-    message_fit = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.code.fit(options[0])
-    fits = message_fit, network.code.code.fit(options[1])
-    deviations = (np.linalg.norm(slots, axis=-1).clip(LEAST_SURE) for slots in options)
-    clarity = sum(fit / deviation for fit, deviation in zip(fits, deviations, strict=True))
-    clarity[SHIFTS.index(0)] += CLEARER
+    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.code.fit(options[0])
+    clarity = message_clarity + network.code.code.fit(options[1])
+    clarity[SHIFTS.index(0)] *= HERE
     best = clarity.argmax(0), np.arange(len(received))
     return options[0][best], options[1][best]
 

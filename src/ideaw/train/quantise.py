@@ -2,7 +2,8 @@
 
 Weights and hidden values of the convolutions become integers. All channels of a layer share one step, so they are
 first brought to like ranges: a factor of a hidden channel in one layer is taken back in the next, which changes
-nothing in what the network computes. The ranges are measured on the packaged samples.
+nothing in what the network computes. The ranges are measured on the packaged samples, and those of `read` on the same
+played faster and slower, too.
 """
 
 import io
@@ -27,7 +28,7 @@ from onnxruntime.quantization import (
 )
 from torch import Tensor, nn
 
-from ideaw.attacks.batch import Draw, speed
+from ideaw.attacks import batch
 from ideaw.audio import files
 from ideaw.audio.grid import FRAMES, SEGMENT
 from ideaw.audio.rates import mix, to_network
@@ -58,13 +59,16 @@ OUTLIERS = {"mark": 99.97, "locate": 99.8, "read": 99.8}
 """Graph → percentile of the values up to which a range goes: a wider one would make everything else coarser.
 
 An extractor loses less if it cuts off more, since what stands out in attacked audio was not marked; but `locate` with
-99.5 loses one of six marks that lie under another.
+99.5 loses one of six marks that lie under another, and `read` needs what stands out at other SPEEDS.
 """
 
-SPEEDS, AS_IT_IS = (0.99, 1.01), 3
-"""What `read` is measured on besides, since the values by which it makes good a change of speed are rare and wide
-otherwise, and would be cut off; and how many times as much of the audio as it is.
+SPEEDS = (0.99, 1.01)
+"""At which `read` is measured, too. The values by which it makes good a change of speed are wide, and so rare in audio
+as it is that they would be cut off: with them two of three bits that were lost 1 % faster are right.
 """
+
+COPIES = 3
+"""How many times as much the audio as it is counts there as the audio at each of these speeds."""
 
 SECONDS = 4
 """Of each sample, that the ranges are measured on."""
@@ -107,7 +111,10 @@ def _watch(ranges: dict[ConvSubnet, Tensor], net: ConvSubnet) -> Callable[[nn.Mo
 
 @torch.no_grad()
 def feeds(model: Ideaw) -> dict[str, Feed]:
-    """Graph → inputs as they occur: the packaged samples, marked with random bits and found again."""
+    """Graph → inputs as they occur: the packaged samples, marked with random bits and found again.
+
+    Those of `read` are the samples COPIES times, then once at each of the SPEEDS.
+    """
     audio = torch.from_numpy(np.stack([_sample(name) for name in ("speech.flac", "music.ogg")]))
     spectrum = torch.view_as_real(stft(audio / level(audio)))
     chance = torch.Generator().manual_seed(1)
@@ -118,7 +125,9 @@ def feeds(model: Ideaw) -> dict[str, Feed]:
     message, code = streams
     residual = model.mark(spectrum, message, code)
     received = spectrum + residual * (0.01 * spectrum.norm() / residual.norm())
-    _, *rest = model.locate(torch.cat([received] * AS_IT_IS + [_played(received, factor) for factor in SPEEDS]))
+    heard = [model.locate(received)[1:]] * COPIES
+    heard += [model.locate(_played(received, speed))[1:] for speed in SPEEDS]
+    rest = [torch.cat(parts) for parts in zip(*heard, strict=True)]
     model.read(*rest)
     given = {
         "mark": {"host": spectrum, "message": message, "code": code},
@@ -128,10 +137,10 @@ def feeds(model: Ideaw) -> dict[str, Feed]:
     return {graph: {name: value.numpy() for name, value in inputs.items()} for graph, inputs in given.items()}
 
 
-def _played(spectrum: Tensor, factor: float) -> Tensor:
+def _played(spectrum: Tensor, speed: float) -> Tensor:
     """(batch, frames, BINS, 2), played so many times as fast."""
     audio = istft(torch.view_as_complex(spectrum))
-    return torch.view_as_real(stft(speed(audio, Draw.at(0, 0, audio.device), factor)))
+    return torch.view_as_real(stft(batch.speed(audio, batch.Draw.at(0, 0, audio.device), speed)))
 
 
 def eight_bit(graph: onnx.ModelProto, name: str, feed: Feed) -> onnx.ModelProto:
