@@ -152,7 +152,7 @@ class Network:
     def mask(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
         """(…, code_bits) → (…, message_slots) of −1 and +1: what the code makes of the message's slots."""
         if self.card.code_twice:
-            return mask(code, self.card.message_slots)
+            return mask(code, self.message.code.generator)
         return np.ones((*code.shape[:-1], self.card.message_slots), np.float32)
 
     # On segments (batch, SEGMENT) of level 1: what a network has that takes them whole.

@@ -15,13 +15,14 @@ def locating_code(bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
     return np.unpackbits(np.frombuffer(derived(key, LABEL), np.uint8))[:bits]
 
 
-def mask(code: NDArray[np.integer], slots: int) -> NDArray[np.float32]:
-    """(…, bits) of a code → (…, slots) of −1 and +1: which of the message's slots the code turns over.
+def mask(code: NDArray[np.integer], generator: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """(…, bits) of a code → (…, slots) of −1 and +1: which slots of a message the code turns over.
 
-    So the message's slots say the code's bits too, each in about half of them. Whoever knows the code loses nothing by
-    that; whoever does not has a second source.
+    So these say the code's bits too, each in about half of them. Whoever knows the code loses nothing by that; whoever
+    does not has a second source. Slots that are the message's bits themselves, as its `generator` tells, are left
+    alone: they are understood even where the code is not.
     """
-    bits = code.shape[-1]
+    bits, slots = code.shape[-1], generator.shape[1]
     drawn = np.frombuffer(hashlib.shake_256(b"ideaw mask of the code").digest(-(-bits * slots // 8)), np.uint8)
-    rows = np.unpackbits(drawn)[: bits * slots].reshape(bits, slots)
+    rows = np.unpackbits(drawn)[: bits * slots].reshape(bits, slots) & (generator.sum(0) > 1)
     return 1 - 2 * (code.astype(np.uint8) @ rows & 1).astype(np.float32)

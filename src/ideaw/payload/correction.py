@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 Real = TypeVar("Real", bound=np.floating)
 
-VERSION = 3
+VERSION = 4
 """Of codes and carriers: a mark is read by those that it was made with.
 
-1 had block codes over 98 slots, 2 tiles of one length.
+1 had block codes over 98 slots, 2 tiles of one length, 3 the code of 10+10 in all slots of its messages.
 """
 
 MOST_LISTED_BITS = 12
