@@ -53,10 +53,10 @@ def variance_at(decibels: float, code: BlockCode) -> float:
     ("size", "digest"),
     [
         ((46, 552), "74f579f5976401f0"),
-        ((22, 528), "956e54b72875fc23"),
+        ((22, 528), "5ae18206b24862f8"),
         ((10, 540), "8752e0aecbf7dae0"),
         ((56, 448), "59fe14c95a6e049a"),
-        ((16, 32), "2052ca27a1f7660b"),
+        ((16, 32), "7b5c6b888a67178c"),
     ],
 )
 def test_the_codes_never_change(size: tuple[int, int], digest: str) -> None:
@@ -101,7 +101,7 @@ def test_a_convolutional_code_is_the_same_from_every_bit_on(size: tuple[int, int
     assert np.array_equal(code.encode(np.roll(bits, 7, -1)), np.roll(code.encode(bits), 7 * rate, -1))
 
 
-@pytest.mark.parametrize(("size", "least"), [((46, 552), 69), ((22, 528), 101), ((10, 540), 174)])
+@pytest.mark.parametrize(("size", "least"), [((46, 552), 69), ((22, 528), 127), ((10, 540), 174)])
 def test_words_of_few_ones_are_far_from_nothing(size: tuple[int, int], least: int) -> None:
     # Of a convolutional code the nearest words have all their ones in a row of few bits, here of up to 12.
     code = block_code(*size)

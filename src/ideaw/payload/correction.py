@@ -29,8 +29,7 @@ Real = TypeVar("Real", bound=np.floating)
 VERSION = 4
 """Of codes and carriers: a mark is read by those that it was made with.
 
-1 had block codes over 98 slots, 2 tiles of one length, 3 the code of 10+10 in all slots of its messages, and
-fewer slots of 22 bits that are the bits themselves.
+1 had block codes over 98 slots, 2 tiles of one length, 3 the code of 10+10 in all slots of its messages.
 """
 
 MOST_LISTED_BITS = 12
@@ -51,8 +50,7 @@ POLYNOMIALS = (
 of the code of all up to it; two alone have 14, the best known for two."""
 
 SHORT_RING = 3 * MEMORY
-"""Of fewer bits half the slots are the bits themselves, as in codes that are listed: what fits best is not always found
-there, so it costs hardly any words."""
+"""Of fewer bits more slots are the bits themselves: what fits best is not always found there, so it costs no words."""
 
 MOST_RATE = 24
 """Slots for each bit of a convolutional code, at most."""
@@ -233,7 +231,7 @@ class Convolutional(Searched):
 
     @classmethod
     def of(cls, bits: int, rate: int) -> "Convolutional":
-        repeated = rate // (2 if bits < SHORT_RING else 4)
+        repeated = rate // (3 if bits < SHORT_RING else 4)
         polynomials = (1,) * repeated + POLYNOMIALS[: rate - repeated]
         # Row 0: what the first bit adds to the slots of its own step and of the ones after it.
         first = np.zeros((bits, rate), np.uint8)
