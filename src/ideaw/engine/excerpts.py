@@ -118,7 +118,7 @@ def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: S
 
     found = at_each(speeds)
     about = min(found, key=found.__getitem__)
-    if found[about] < 0:
+    if _chance(search, found[about], len(found)) < 1:
         found |= at_each([about * factor for factor in CLOSER])
     best = min(found, key=found.__getitem__)
     return best, _chance(search, found[best], len(found))
