@@ -199,7 +199,8 @@ def test_the_message_is_heard_where_it_is_asked_for_and_once(
     asked = np.r_[0:20, 50:210]
     assert sorted(hop for part in parts for hop in range(*part)) == asked.tolist()
     known = slice(50 + FRAMES // 2, 210 - FRAMES // 2)  # with all of the second around
-    assert np.linalg.norm(stream[known] - whole[known]) < 5e-2 * np.linalg.norm(whole[known])
+    # Only BESIDE of what the network can see beside a part is heard with it.
+    assert np.linalg.norm(stream[known] - whole[known]) < 0.15 * np.linalg.norm(whole[known])
     assert not np.delete(stream, asked, 0).any()
 
 
@@ -245,8 +246,8 @@ def test_all_keys_share_one_pass_and_the_message_is_read_where_a_code_is(
     (trace,) = _found(_search(network, *others, network.key), audio)
     assert len(located) == 2 * passes
     assert trace.owner == 20
-    # Two seconds, one more on each side for the borders, and what the network looks at.
-    assert sum(heard) <= 4 * FRAMES + 2 * network.at_once * network.card.context["read"] + 4 * scan.DRIFT
+    # Two seconds, one more on each side for the borders, and what is beside them.
+    assert sum(heard) <= 4 * FRAMES + 2 * network.at_once * search.BESIDE + 4 * scan.DRIFT
 
 
 def test_a_message_beyond_doubt_is_read_in_some_seconds(network: Network, marked: NDArray[np.float32]) -> None:

@@ -26,6 +26,10 @@ CHUNK = 120 * FRAMES
 LISTENED = 10 * FRAMES
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
+BESIDE = 4
+"""Hops to either side of those that are read that go through the network with them. It sees 24, but what lies farther
+off changes what it reads no more than its rounding does (docs/LOG.md, session 12)."""
+
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
 
@@ -83,7 +87,7 @@ class Search:
     def margin(self) -> int:
         """Hops on each side of a chunk that are listened to as well: a second, and all that the network looks at."""
         context = self.owners[0].card.context
-        return FRAMES + 2 * scan.DRIFT + context["locate"] + context["read"] + MARGIN
+        return FRAMES + 2 * scan.DRIFT + context["locate"] + BESIDE + MARGIN
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n, voices)` samples."""
@@ -184,8 +188,8 @@ class Heard:
 
     def _read(self, part: tuple[int, int]) -> None:
         """Fill in the message's stream from one hop to another."""
-        (begin, end), context = part, self._network.card.context["read"]
-        first, last = max(begin - context, 0), min(end + context, self.hops)
+        begin, end = part
+        first, last = max(begin - BESIDE, 0), min(end + BESIDE, self.hops)
         for left, sound, message in zip(self._rest, self._sound, self._messages, strict=True):
             stream = self._network.read(_between(left, first, last))[0, begin - first : end - first]
             message[begin:end] = self._network.message.carriers.narrow(stream) * sound[begin:end, None]
