@@ -6,7 +6,10 @@ from importlib import resources
 import numpy as np
 import pytest
 import soundfile as sf
+import soxr
 from numpy.typing import NDArray
+
+from ideaw.audio.grid import RATE, SEGMENT
 
 
 def _packaged(name: str) -> NDArray[np.float32]:
@@ -24,3 +27,9 @@ def speech() -> NDArray[np.float32]:
 def music() -> NDArray[np.float32]:
     """Six seconds of a string orchestra, `(264600, 2)` at 44.1 kHz."""
     return _packaged("music.ogg")
+
+
+@pytest.fixture(scope="session")
+def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The music as the network gets it: one channel, `(96000,)` at 16 kHz."""
+    return soxr.resample(music[:, 0], 44_100, RATE)[: 6 * SEGMENT]

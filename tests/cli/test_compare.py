@@ -28,16 +28,18 @@ def test_measures_of_a_known_difference(spoken: Path, noisy: Path) -> None:
     assert told["lowest_snr"] < 29.5  # speech pauses, noise does not
     assert 1.5 < told["pesq"] < 4.3
     assert 0.9 < told["stoi"] < 0.9999
+    assert 0.2 < told["masked"] < 0.9
     assert told["equal"] is False
     table = run("compare", spoken, noisy).out
     assert "30.00 dB" in table
     assert f"{told['pesq']:.2f}" in table
     assert f"{told['stoi']:.4f}" in table
+    assert f"{100 * told['masked']:.1f} %" in table
 
 
 def test_a_file_against_itself(spoken: Path) -> None:
     told = json.loads(run("compare", spoken, spoken, "--json").out)
-    assert (told["snr"], told["equal"]) == (None, True)
+    assert (told["snr"], told["masked"], told["equal"]) == (None, 1, True)
     assert told["pesq"] == pytest.approx(4.64, abs=0.01)
     assert "nothing differs" in run("compare", spoken, spoken).out
 
@@ -72,4 +74,6 @@ def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: 
     sf.write(tmp_path / "b.wav", speech[:32_000], 16_000)
     ran = run("compare", tmp_path / "a.wav", tmp_path / "b.wav", "--json")
     assert (ran.code, ran.err) == (0, "")
-    assert json.loads(ran.out) == {"snr": None, "lowest_snr": None, "pesq": None, "stoi": None, "equal": False}
+    told = json.loads(ran.out)
+    assert 0 < told.pop("masked") < 1  # what silence does not mask may still be too faint to be heard
+    assert told == {"snr": None, "lowest_snr": None, "pesq": None, "stoi": None, "equal": False}

@@ -4,12 +4,8 @@ import os
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soxr
-from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE, SEGMENT
 from ideaw.engine.network import Network
 
 
@@ -22,9 +18,3 @@ def folder() -> Path:
 @pytest.fixture(scope="session")
 def network(folder: Path) -> Network:
     return Network(folder)
-
-
-@pytest.fixture(scope="session")
-def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The music as the network gets it: one channel, `(96000,)` at 16 kHz."""
-    return soxr.resample(music[:, 0], 44_100, RATE)[: 6 * SEGMENT]

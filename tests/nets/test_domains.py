@@ -1,14 +1,17 @@
 """What the blocks see of a spectrum, and how a change of it becomes a residual."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio import masking
+from ideaw.audio.grid import BINS, FRAMES, WINDOW
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.domains import EVERY, NEAR, SILENCE, Magnitudes, Spectrum, envelope, fold, unfold
 from ideaw.nets.spectrum import level, stft
@@ -103,6 +106,21 @@ def test_a_residual_follows_a_power_of_the_envelope(spectra: Tensor, shaping: fl
     residual = Magnitudes(config).residual(spectra, torch.ones(6, config.channels, FRAMES, config.bands))
     power, host = (both[..., : config.bins, :].square().sum(-1) for both in (residual, spectra))
     assert torch.allclose(power, host * envelope(host) ** (shaping - 1), rtol=1e-3)
+
+
+def test_a_residual_stays_near_the_masking_curve_where_there_is_a_headroom(spectra: Tensor) -> None:
+    change = torch.randn(6, NetConfig().channels, FRAMES, NetConfig().bands)
+    free, bound = (
+        Magnitudes(replace(NetConfig(), headroom=headroom)).residual(spectra, change) for headroom in (None, 20.0)
+    )
+    bins = NetConfig().bins
+    bands = masking.Bands.of(WINDOW, bins)
+    host, before, after = (each[..., :bins, :].square().sum(-1).double().numpy() for each in (spectra, free, bound))
+    curve = masking.curve(host, bands.inside, bands.bark, bands.spreading, np.log10)
+    was, left = (10 * np.log10(each @ bands.inside.T / curve) for each in (before, after))
+    assert 0.05 < np.mean(was > 20) < 0.95
+    assert left.max() < 20.01
+    assert left[was < 19.99] == pytest.approx(was[was < 19.99], abs=1e-3)  # what is soft enough stays
 
 
 def test_the_envelope_is_the_mean_around_a_bin_of_its_own_frame() -> None:

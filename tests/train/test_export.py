@@ -129,6 +129,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "learned": False,
         "whole": False,
         "shaping": OURS.net.shaping,
+        "headroom": OURS.net.headroom,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": {
@@ -214,15 +215,16 @@ def test_the_papers_random_signal_is_drawn_anew_in_every_pass(audio: Tensor) -> 
     assert not np.array_equal(one, two)
 
 
-def test_shaping_and_level_may_be_given_anew(
+def test_shaping_headroom_and_level_may_be_given_anew(
     exported: Exported, tmp_path: Path, audio: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "GRAPHS", {"mark": export.GRAPHS["mark"]})  # the only one that shaping is in
-    export_run(exported.run, tmp_path, snr=33.0, shaping=0.75)
+    monkeypatch.setattr(export, "GRAPHS", {"mark": export.GRAPHS["mark"]})  # the only one that these are in
+    export_run(exported.run, tmp_path, snr=33.0, shaping=0.75, headroom=10.0)
     assert json.loads((tmp_path / "card.json").read_text())["snr"] == 33.0
     model = load_weights(tmp_path)
-    assert model.config == replace(OURS.net, shaping=0.75)
+    assert model.config == replace(OURS.net, shaping=0.75, headroom=10.0)
     spectrum = torch.view_as_real(stft(audio / level(audio)))
+    spectrum[:, 20:30] = 0  # silence is no reason for anything but silence
     streams = torch.randn(2, 4, 64, 480, generator=torch.Generator().manual_seed(1))
     inputs = {"host": spectrum.numpy(), "message": streams[0].numpy(), "code": streams[1].numpy()}
     with torch.no_grad():
@@ -230,6 +232,7 @@ def test_shaping_and_level_may_be_given_anew(
     (found,) = onnxruntime.InferenceSession(tmp_path / "mark.onnx").run(None, inputs)
     assert _apart(found, expected) < 1e-4
     assert _apart(found, before) > 0.1
+    assert not found[:, 20:30].any()
 
 
 def test_the_mean_with_another_model_may_be_exported(
@@ -249,9 +252,11 @@ def test_the_mean_with_another_model_may_be_exported(
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 2.5, float("nan")])
-def test_a_shaping_that_is_none_is_refused(exported: Exported, tmp_path: Path, wrong: float) -> None:
+def test_a_shaping_or_headroom_that_is_none_is_refused(exported: Exported, tmp_path: Path, wrong: float) -> None:
     with pytest.raises(IdeawError, match="a power of 0 to 2"):
         export_run(exported.run, tmp_path / "model", shaping=wrong)
+    with pytest.raises(IdeawError, match="0 to 100 dB"):
+        export_run(exported.run, tmp_path / "model", headroom=100 * wrong)
     assert not (tmp_path / "model").exists()
 
 
@@ -275,6 +280,8 @@ def test_a_run_without_a_level_needs_one_for_its_export(folder: Path, tmp_path: 
         export_run(tmp_path / "run", tmp_path / "model")
     with pytest.raises(IdeawError, match="works on magnitudes"):
         export_run(tmp_path / "run", tmp_path / "model", snr=30.0, shaping=0.5)
+    with pytest.raises(IdeawError, match="works on magnitudes"):
+        export_run(tmp_path / "run", tmp_path / "model", snr=30.0, headroom=50.0)
 
 
 def test_what_is_no_run_or_no_model_is_told_in_one_line(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def quality(
     json_file: JsonFile = None,
     limit: FileLimit = None,
 ) -> None:
-    """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL."""
+    """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL, masking; and how far MP3 makes them."""
     with extra("bench", "measuring quality"):
         from ideaw.bench.quality import run
 
@@ -102,7 +102,8 @@ def quality(
         table = run(data, model, snr, limit, progress)
     _keep(json_file, table)
     names = list(next(iter(table.by_kind.values())))
-    rows = [(kind, *(f"{values[name]:.3g}" for name in names)) for kind, values in table.by_kind.items()]
+    sides = table.by_kind | {f"{kind}, MP3 instead": values for kind, values in table.mp3.items()}
+    rows = [(what, *(f"{values[name]:.3g}" for name in names)) for what, values in sides.items()]
     console.say_table(("kind", *names), rows, numbers=names)
     console.say(f"model {table.model}, {table.snr:g} dB SNR")
 

@@ -17,6 +17,7 @@ from ideaw.cli import console, options, outputs
 from ideaw.cli.extras import extra
 from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
+from ideaw.quality.masking import masking
 
 PIECE = 10 * RATE
 """Samples that PESQ and STOI are taken over, since both are made for single sentences; longer audio gets the mean."""
@@ -28,7 +29,7 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two recordings: SNR, PESQ and STOI, and a picture of waveform, tenfold difference and spectrograms."""
+    """Compare two recordings: SNR, PESQ, STOI, what is masked; a picture of waveform, spectrograms, loudest moment."""
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
@@ -40,10 +41,11 @@ def compare(
         lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
     low, high = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
     pesq, stoi = _perceived(fidelity.pesq, low, high), _perceived(fidelity.stoi, low, high)
+    masked = masking(low, high).masked
     if plot is not None:
         outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, plot.suffix))
     if as_json:
-        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi}
+        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": masked}
         told = {name: _finite(value) for name, value in values.items()}
         console.say_json(told | {"equal": bool(np.array_equal(a.samples, b.samples))})
         return
@@ -52,6 +54,7 @@ def compare(
         ("lowest SNR of any second", _decibels(lowest)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
+        ("below the masking curve", f"{100 * masked:.1f} %"),
     ]
     console.say_table(("measure", f"{second.name} against {first.name}"), rows)
 

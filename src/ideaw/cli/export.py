@@ -24,6 +24,14 @@ def export(
             show_default="as it was trained",
         ),
     ] = None,
+    headroom: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DB",
+            help="How far above the host's masking curve the network's residual may be.",
+            show_default="as it was trained",
+        ),
+    ] = None,
     eight_bit: Annotated[
         bool, typer.Option("--eight-bit", help="Convolutions in eight bits: less than half the time.")
     ] = False,
@@ -35,5 +43,5 @@ def export(
     """Export a training run as a model folder, for `--model` and `ideaw.load`."""
     with extra("train", "exporting"):
         from ideaw.train.export import export_run
-    export_run(run, target, snr, shaping, eight_bit, mean_with)
+    export_run(run, target, snr, shaping, headroom, eight_bit, mean_with)
     console.say(f"{target}: model of {run}; use it with --model {target}")

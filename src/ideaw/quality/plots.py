@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from ideaw.audio.rates import mix
+from ideaw.audio.rates import mix, to_network
 from ideaw.engine.scan import EMPTY
+from ideaw.quality.masking import Masking, masking, middle
 from ideaw.results import Detection
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -99,22 +100,28 @@ def shares(
 
 
 def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") -> bytes:
-    """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both."""
+    """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both and of that,
+    and the moment at which most of it may be heard."""
     first, second = mix(host), mix(marked)
-    figure = Figure(figsize=(10, 7), dpi=120, layout="constrained")
-    grid = figure.add_gridspec(2, 2)
+    figure = Figure(figsize=(10, 10), dpi=120, layout="constrained")
+    grid = figure.add_gridspec(3, 2)
     waves = figure.add_subplot(grid[0, :])
     _wave(waves, first, rate, _HOST, "original")
     _wave(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
     waves.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(first) / rate))
     waves.legend(loc="upper right", ncols=2)
-    spectra = [_spectrogram(signal) for signal in (first, second)]
-    top = max(float(spectrum.max()) for spectrum in spectra)
-    for column, (title, spectrum) in enumerate(zip(("Original", "Copy"), spectra, strict=True)):
-        axes = figure.add_subplot(grid[1, column])
+    spectra = {
+        "Original": _spectrogram(first),
+        "Copy": _spectrogram(second),
+        "Difference": _spectrogram(second - first),
+    }
+    top = max(float(spectrum.max()) for spectrum in spectra.values())
+    for place, (title, spectrum) in zip((grid[1, 0], grid[1, 1], grid[2, 0]), spectra.items(), strict=True):
+        axes = figure.add_subplot(place)
         picture = _picture(axes, spectrum, top, len(first) / rate, rate)
         axes.set_title(title)
     figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
+    _loudest(figure.add_subplot(grid[2, 1]), masking(*(to_network(each[:, None], rate)[0] for each in (first, second))))
     return _drawn(figure, suffix)
 
 
@@ -196,6 +203,25 @@ def _wave(axes: Axes, signal: NDArray, rate: int, colour: str, label: str = "") 
     starts = np.linspace(0, len(signal), COLUMNS, endpoint=False).astype(np.int64)
     lowest, highest = (bound.reduceat(signal, starts) for bound in (np.minimum, np.maximum))
     axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
+
+
+def _loudest(axes: Axes, heard: Masking) -> None:
+    """Draw the frame of the most noise to mask over frequency."""
+    frame = heard.loudest
+    for what, level, colour in (
+        ("original", heard.host, _HOST),
+        ("masking curve", heard.curve, "black"),
+        ("difference", heard.noise, _RESIDUAL),
+    ):
+        axes.semilogx(heard.hertz, level[frame], color=colour, label=what)
+    axes.set(
+        title=f"Loudest moment, at {middle(frame):.2f} s",
+        xlabel="frequency in Hz",
+        ylabel="dB SPL in a half Bark",
+    )
+    axes.set(xlim=(100, heard.hertz[-1]), ylim=(-10, None))
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
 
 
 def _spectrogram(signal: NDArray) -> NDArray[np.float32]:

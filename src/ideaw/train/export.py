@@ -85,15 +85,16 @@ def export_run(
     target: Path,
     snr: float | None = None,
     shaping: float | None = None,
+    headroom: float | None = None,
     eight_bit: bool = False,
     mean_with: Path | None = None,
 ) -> None:
     """The averaged weights of a training run as a model folder that `ideaw.load` takes.
 
     `snr` is the level in dB that marks get unless the user asks for another, `shaping` the power of the envelope
-    that residuals follow (None: what it was trained at), `eight_bit` makes the graphs smaller and faster. `mean_with`
-    is a model folder: the weights become the mean of its and the run's, which may be better than both if the run
-    began with them.
+    that residuals follow and `headroom` how far above the masking curve they may be (None: what it was trained at),
+    `eight_bit` makes the graphs smaller and faster. `mean_with` is a model folder: the weights become the mean of its
+    and the run's, which may be better than both if the run began with them.
     """
     kept = checkpoint.load(run / "checkpoint")
     if kept is None:
@@ -105,6 +106,10 @@ def export_run(
         if config.domain != "magnitude" or not 0 <= shaping <= 2:
             raise IdeawError("shaping is a power of 0 to 2, of a network that works on magnitudes")
         config = dataclasses.replace(config, shaping=shaping)
+    if headroom is not None:
+        if config.domain != "magnitude" or not 0 <= headroom <= 100:
+            raise IdeawError("headroom is 0 to 100 dB, of a network that works on magnitudes")
+        config = dataclasses.replace(config, headroom=headroom)
     model = make(config)
     model.load_state_dict(parts["average"])
     if mean_with is not None:
@@ -187,6 +192,7 @@ def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         "learned": learned,
         "whole": isinstance(model, Wavelet),
         "shaping": config.shaping,
+        "headroom": config.headroom,
         "parameters": parameters(model),
         "multiply_adds_per_second": multiply_adds(model),
         "trained": trained,
@@ -245,8 +251,10 @@ def _halved(graph: onnx.ModelProto) -> onnx.ModelProto:
     casts = []
     for constant in graph.graph.initializer:
         values = numpy_helper.to_array(constant)
-        if constant.data_type == TensorProto.FLOAT and np.array_equal(values.astype(np.float16), values):
-            half = numpy_helper.from_array(values.astype(np.float16), constant.name + "_half")
+        with np.errstate(over="ignore"):
+            short = values.astype(np.float16)
+        if constant.data_type == TensorProto.FLOAT and np.array_equal(short, values):
+            half = numpy_helper.from_array(short, constant.name + "_half")
             casts.append(helper.make_node("Cast", [half.name], [constant.name], to=TensorProto.FLOAT))
             constant.CopyFrom(half)
     nodes = [*casts, *graph.graph.node]

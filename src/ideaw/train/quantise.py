@@ -6,6 +6,8 @@ nothing in what the network computes. The ranges are measured on the packaged sa
 played faster and slower, too. Weights are not rounded each by itself: one makes up for what others were off by.
 """
 
+import copy
+import dataclasses
 import io
 import logging
 import tempfile
@@ -111,7 +113,8 @@ def _watch(ranges: dict[ConvSubnet, Tensor], net: ConvSubnet) -> Callable[[nn.Mo
 def feeds(model: Ideaw) -> dict[str, Feed]:
     """Graph → inputs as they occur: the packaged samples, marked with random bits and found again.
 
-    Those of `read` are the samples COPIES times, then once at each of the SPEEDS.
+    They are marked without a headroom, as the extractor has learned to read them. Inputs of `read` are the samples
+    COPIES times, then once at each of the SPEEDS.
     """
     audio = torch.from_numpy(np.stack([_sample(name) for name in ("speech.flac", "music.ogg")]))
     spectrum = torch.view_as_real(stft(audio / level(audio)))
@@ -121,7 +124,9 @@ def feeds(model: Ideaw) -> dict[str, Feed]:
         slots = 2.0 * torch.randint(2, (SECONDS * len(audio), len(carriers.write)), generator=chance) - 1
         streams.append(carriers.stream(slots, None).reshape(len(audio), SECONDS * FRAMES, -1))
     message, code = streams
-    residual = model.mark(spectrum, message, code)
+    free = copy.copy(model)
+    free.domain = type(model.domain)(dataclasses.replace(model.config, headroom=None))
+    residual = free.mark(spectrum, message, code)
     received = spectrum + residual * (0.01 * spectrum.norm() / residual.norm())
     heard = [model.locate(received)[1:]] * COPIES
     heard += [model.locate(_played(received, speed))[1:] for speed in SPEEDS]

@@ -1,0 +1,85 @@
+"""What of a difference lies below the masking curve of its host, at the loudness of a listener.
+
+The ratio of noise to mask says how far above the curve it is, band by band in frames of 32 ms. Below the threshold in
+quiet nothing is heard either.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import RATE
+from ideaw.audio.masking import Bands, curve
+
+WINDOW, HOP = 512, 256
+"""Samples of a frame and from one to the next, at 16 kHz."""
+
+FULL_SCALE = 96.0
+"""dB SPL of a sine at full scale: how loud the listener plays."""
+
+LEAST = 1e-30
+"""A power that is nothing."""
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Host and difference against the curve, (frames, bands) each, in dB SPL; `hertz` (bands,) are their middles."""
+
+    hertz: NDArray[np.float32]
+    host: NDArray[np.float64]
+    curve: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """(frames, bands): ratio of noise to mask in dB; positive where something may be heard."""
+        return self.noise - self.curve
+
+    @property
+    def ratio(self) -> float:
+        """The mean ratio of noise to mask over frames and bands, in dB."""
+        return float(10 * np.log10(np.mean(10 ** (self.excess / 10))))
+
+    @property
+    def masked(self) -> float:
+        """Share of frames and bands in which the noise lies below the curve."""
+        return float(np.mean(self.excess <= 0))
+
+    @property
+    def loudest(self) -> int:
+        """The frame with the most noise to mask."""
+        return int((10 ** (self.excess / 10)).mean(1).argmax())
+
+
+def masking(host: NDArray[np.floating], marked: NDArray[np.floating]) -> Masking:
+    """Hold `marked - host` of 16 kHz mono audio, (n,), against what the host masks."""
+    bands = Bands.of(WINDOW, WINDOW // 2 + 1)
+    power, noise = _powers(host), _powers(marked.astype(np.float64) - host)
+    masked = _decibels(curve(power, bands.inside, bands.bark, bands.spreading, np.log10))
+    levels = (_decibels(each @ bands.inside.T) for each in (power, noise))
+    return Masking(bands.hertz, next(levels), np.maximum(masked, _quiet(bands.hertz)), next(levels))
+
+
+def middle(frame: int) -> float:
+    """Where the middle of a frame is, in seconds."""
+    return (frame * HOP + WINDOW / 2) / RATE
+
+
+def _powers(audio: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(n,) → (frames, bins): powers that add up to FULL_SCALE for a sine at full scale."""
+    padded = np.pad(audio.astype(np.float64), (0, max(WINDOW - len(audio), 0)))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
+    window = np.hanning(WINDOW + 1)[:-1]
+    full_scale = 10 ** (FULL_SCALE / 10) * 2 / (WINDOW / 2 * np.square(window).sum())
+    return np.square(np.abs(np.fft.rfft(frames * window))) * full_scale
+
+
+def _quiet(hertz: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The threshold in quiet in dB SPL (Terhardt)."""
+    kilo = np.maximum(hertz, 20) / 1000
+    return np.asarray(3.64 * kilo**-0.8 - 6.5 * np.exp(-0.6 * np.square(kilo - 3.3)) + 1e-3 * kilo**4)
+
+
+def _decibels(power: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 10 * np.log10(power + LEAST)

@@ -1,0 +1,64 @@
+"""The masking curve: tones mask less than noise, neighbours are masked, and levels do not matter."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import BINS, RATE, WINDOW
+from ideaw.audio.masking import Bands, curve
+from ideaw.audio.spectrum import stft
+
+BANDS = Bands.of(WINDOW, BINS)
+
+
+def _curve(power: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(curve(power, BANDS.inside, BANDS.bark, BANDS.spreading, np.log10))
+
+
+def _power(audio: NDArray[np.floating]) -> NDArray[np.float64]:
+    return np.square(np.abs(stft(audio.astype(np.float32))), dtype=np.float64)
+
+
+def test_every_bin_is_in_one_band() -> None:
+    assert np.array_equal(BANDS.inside.sum(0), np.ones(BINS))
+    assert (BANDS.inside.sum(1) >= 1).all()
+    assert (np.diff(BANDS.hertz) > 0).all()
+    assert np.diff(BANDS.bark).max() < 0.8  # half a Bark, and at low frequencies the next bin
+    assert BANDS.spreading.sum(1) == pytest.approx(1, rel=1e-5)
+
+
+def test_noise_masks_more_than_a_tone() -> None:
+    moments = np.arange(RATE) / RATE
+    tone = np.sqrt(2) * np.sin(2 * np.pi * 2_000 * moments)
+    noise = np.random.default_rng(0).standard_normal(RATE)
+    at = int(np.abs(BANDS.hertz - 2_000).argmin())
+    below = {}
+    for name, audio in (("tone", tone), ("noise", noise)):
+        power = _power(audio)[10:50]
+        energy = power @ BANDS.inside.T
+        below[name] = 10 * np.log10(energy[:, at] / _curve(power)[:, at]).mean()
+    assert 5 < below["noise"] < 10
+    assert 20 < below["tone"] < 35
+
+
+def test_a_tone_masks_its_neighbours_and_more_above_than_below() -> None:
+    power = np.zeros((1, BINS))
+    power[0, round(2_000 * WINDOW / RATE)] = 1e4
+    levels = 10 * np.log10(_curve(power)[0])
+    at = int(levels.argmax())
+    assert abs(BANDS.hertz[at] - 2_000) < 150
+    assert (np.diff(levels[at - 8 : at + 1]) > 0).all()
+    assert (np.diff(levels[at : at + 8]) < 0).all()
+    assert levels[at + 4] > levels[at - 4] + 10
+
+
+def test_louder_audio_masks_as_much_more(strings: NDArray[np.float32]) -> None:
+    power = _power(strings[:RATE] / strings.std()) + 1e-3  # far above what is nothing
+    assert _curve(100 * power) == pytest.approx(100 * _curve(power), rel=0.01)
+
+
+def test_numpy_and_torch_agree(speech: NDArray[np.float32]) -> None:
+    power = _power(speech[:RATE] / speech.std())
+    parts = (torch.from_numpy(part).double() for part in (BANDS.inside, BANDS.bark, BANDS.spreading))
+    assert np.allclose(curve(torch.from_numpy(power), *parts, torch.log10).numpy(), _curve(power), rtol=1e-5)
