@@ -34,8 +34,8 @@ UNMARKED = unmarked.Table(
     [unmarked.Level(0.1, 12, 0.012, (0.007, 0.02))],
     [0.02],
 )
-TOOK = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0}
-RIGHT = {locating.OURS: True, locating.PAPER: False, locating.SINGLE: True}
+TOOK = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0, locating.WHOLE: 2.0}
+RIGHT = {locating.OURS: True, locating.PAPER: False, locating.SINGLE: True, locating.WHOLE: True}
 LOCATING = locating.Table(
     "46+10", 3, 0.1, [locating.Row(60, 50, 501, TOOK, {locating.PAPER: 6.0, locating.SINGLE: 11.0}, RIGHT)]
 )

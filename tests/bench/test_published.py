@@ -112,11 +112,11 @@ def test_unmarked(root: Path) -> None:
 
 
 def test_locating(root: Path) -> None:
-    took = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0}
+    took = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0, locating.WHOLE: 2.0}
     ratios = {locating.PAPER: 6.0, locating.SINGLE: 11.0}
     table = locating.Table("46+10", 3, 0.1, [locating.Row(60, None, 591, took, ratios, dict.fromkeys(took, True))])
     text = shown(root, "locating", table, "locating-46+10.json")
-    assert "| 60 s | not marked | 1.00 s | 6.00 s (6 ×) | 11.00 s (11 ×) |" in text
+    assert "| 60 s | not marked | 1.00 s | 6.00 s (6 ×) | 11.00 s (11 ×) | 2.00 s |" in text
 
 
 def test_protocols(root: Path) -> None:

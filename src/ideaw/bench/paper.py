@@ -198,8 +198,8 @@ def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], the
 
 
 def _locating(table: locating.Table) -> Sheet:
-    """Times of the three searches, and how much of the single stage's the paper's saves."""
-    methods = (locating.OURS, locating.PAPER, locating.SINGLE)
+    """Times of the searches, and how much of the single stage's the paper's saves."""
+    methods = locating.METHODS
     heads = ("file", "marked from", *(f"{name}, s" for name in methods), "saved, %", "the paper's, %", "not right")
     rows: list[list[Cell]] = []
     for row in table.rows:
@@ -211,8 +211,8 @@ def _locating(table: locating.Table) -> Sheet:
     note = (
         f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
         f"{table.step:g} s and stops at the mark; a single stage ({table.single or 'both stages of ours'}) reads code "
-        "and message each time. Saved is what the first spares of the second. Ours is one pass over the whole file and "
-        "finds every mark in it."
+        "and message each time. Saved is what the first spares of the second. Ours is one pass, up to the mark or "
+        "over the whole file, where it finds every mark."
     )
     return Sheet("locating", "Time to locate", note, heads, rows)
 

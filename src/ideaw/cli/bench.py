@@ -192,7 +192,7 @@ def locating(
     ] = None,
 ) -> None:
     """How long it takes to find a mark, against the paper's search on the same network."""
-    from ideaw.bench.locating import OURS, PAPER, SINGLE, draw, run
+    from ideaw.bench.locating import METHODS, PAPER, SINGLE, draw, run
 
     _check(json_file)
     if plot is not None:
@@ -204,16 +204,16 @@ def locating(
     _keep(json_file, table)
     if plot is not None:
         outputs.write(plot, draw(table, plot.suffix.lower()))
-    methods = (OURS, PAPER, SINGLE)
-    heads = ("file", "marked from", "windows", *methods, *(f"{name} / ours" for name in methods[1:]), "not right")
+    others = (PAPER, SINGLE)
+    heads = ("file", "marked from", "windows", *METHODS, *(f"{name} / ours" for name in others), "not right")
     rows = [
         (
             f"{row.seconds:g} s",
             "not at all" if row.begin is None else f"{row.begin:g} s",
             str(row.windows),
-            *(f"{row.took[name]:.3f} s" for name in methods),
-            *(f"{row.times_ours[name]:.3g}" for name in methods[1:]),
-            ", ".join(name for name in methods if not row.right[name]) or "–",
+            *(f"{row.took[name]:.3f} s" for name in METHODS),
+            *(f"{row.times_ours[name]:.3g}" for name in others),
+            ", ".join(name for name in METHODS if not row.right[name]) or "–",
         )
         for row in table.rows
     ]
