@@ -5,6 +5,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from ideaw.attacks import catalogue
 from ideaw.audio.grid import BINS, RATE, WINDOW
 from ideaw.audio.masking import Bands, curve
 from ideaw.audio.spectrum import stft
@@ -13,7 +14,7 @@ BANDS = Bands.of(WINDOW, BINS)
 
 
 def _curve(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(curve(power, BANDS.inside, BANDS.bark, BANDS.spreading, np.log10))
+    return np.asarray(curve(power, BANDS, np.log10))
 
 
 def _power(audio: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -60,5 +61,19 @@ def test_louder_audio_masks_as_much_more(strings: NDArray[np.float32]) -> None:
 
 def test_numpy_and_torch_agree(speech: NDArray[np.float32]) -> None:
     power = _power(speech[:RATE] / speech.std())
-    parts = (torch.from_numpy(part).double() for part in (BANDS.inside, BANDS.bark, BANDS.spreading))
-    assert np.allclose(curve(torch.from_numpy(power), *parts, torch.log10).numpy(), _curve(power), rtol=1e-5)
+    bands = BANDS.each(lambda part: torch.from_numpy(part).double())
+    assert np.allclose(curve(torch.from_numpy(power), bands, torch.log10).numpy(), _curve(power), rtol=1e-5)
+
+
+def test_noise_is_noise_however_far_up_it_goes() -> None:
+    noise = np.random.default_rng(0).standard_normal(RATE)
+    at = int(np.abs(BANDS.hertz - 2_000).argmin())
+    below = []
+    for cutoff in (8_000, 6_000, 3_400):
+        power = (
+            _power(catalogue.run("lowpass", noise, RATE, cutoff=float(cutoff), order=12))
+            if cutoff < 8_000
+            else _power(noise)
+        )
+        below.append(float(10 * np.log10((power @ BANDS.inside.T)[10:50, at] / _curve(power)[10:50, at]).mean()))
+    assert max(below) - min(below) < 4

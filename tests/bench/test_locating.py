@@ -1,11 +1,13 @@
 """The paper's search on our network, and the benchmark against it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ideaw.audio.blocks import cut
 from ideaw.audio.grid import HOP, RATE
 from ideaw.bench import locating, reference
 from ideaw.engine.network import Network
@@ -58,3 +60,19 @@ def test_all_methods_answer_alike_and_are_compared_with_ours() -> None:
         assert min(row.took.values()) > 0
         assert set(row.times_ours) == {locating.PAPER, locating.SINGLE}
     assert locating.draw(table).startswith(b"\x89PNG")
+
+
+def test_ours_stops_at_the_first_mark(
+    network: Network, speech: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def counted(audio: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float32]]:
+        for block in cut(audio, size):
+            given.append(len(block))
+            yield block
+
+    monkeypatch.setattr(locating, "cut", counted)
+    marked = Marker(network).embed(np.tile(speech, 3), RATE, "ab12")
+    assert locating._first(Marker(network), marked).message == "ab12"
+    assert sum(given) <= (locating.LATENCY + 1) * RATE < len(marked)

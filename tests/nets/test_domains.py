@@ -116,7 +116,7 @@ def test_a_residual_stays_near_the_masking_curve_where_there_is_a_headroom(spect
     bins = NetConfig().bins
     bands = masking.Bands.of(WINDOW, bins)
     host, before, after = (each[..., :bins, :].square().sum(-1).double().numpy() for each in (spectra, free, bound))
-    curve = masking.curve(host, bands.inside, bands.bark, bands.spreading, np.log10)
+    curve = masking.curve(host, bands, np.log10)
     was, left = (10 * np.log10(each @ bands.inside.T / curve) for each in (before, after))
     assert 0.05 < np.mean(was > 20) < 0.95
     assert left.max() < 20.01

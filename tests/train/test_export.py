@@ -18,13 +18,16 @@ from ideaw.audio.grid import HOP, SEGMENT
 from ideaw.engine.network import Network
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
+from ideaw.marker import DEFAULT_MODEL, model_folder
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
+from ideaw.nets.kinds import make
 from ideaw.nets.model import Ideaw
 from ideaw.nets.spectrum import level, stft
 from ideaw.payload import carriers as numpy_carriers
 from ideaw.payload.correction import VERSION
+from ideaw.quality.masking import masking
 from ideaw.train import checkpoint, export
 from ideaw.train.export import export_model, export_run, load_weights, save_weights
 from ideaw.train.loop import train
@@ -233,6 +236,28 @@ def test_shaping_headroom_and_level_may_be_given_anew(
     assert _apart(found, expected) < 1e-4
     assert _apart(found, before) > 0.1
     assert not found[:, 20:30].any()
+
+
+@torch.no_grad()
+def test_the_shipped_headroom_keeps_marks_nearer_to_the_masking_curve(speech: NDArray[np.float32]) -> None:
+    seconds = torch.from_numpy(speech.reshape(-1, SEGMENT).copy())
+    bound = load_weights(Path(str(model_folder(DEFAULT_MODEL))))
+    assert bound.config.headroom is not None
+    free = make(replace(bound.config, headroom=None)).eval()
+    free.load_state_dict(bound.state_dict())
+    slots = (
+        2.0
+        * torch.randint(2, (2, len(seconds), bound.config.message_slots), generator=torch.Generator().manual_seed(1))
+        - 1
+    )
+    heard = []
+    for net in (free, bound):
+        marked = net.embed(seconds, slots[0], slots[1], 38.0, net.carriers())
+        heard.append([masking(host, mark) for host, mark in zip(seconds.numpy(), marked.numpy(), strict=True)])
+    before, after = (np.mean([each.ratio for each in of]) for of in heard)
+    assert after < before - 1
+    before, after = (np.mean([np.percentile(each.excess, 99) for each in of]) for of in heard)
+    assert after < before - 2
 
 
 def test_the_mean_with_another_model_may_be_exported(

@@ -29,7 +29,7 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two recordings: SNR, PESQ, STOI, what is masked; a picture of waveform, spectrograms, loudest moment."""
+    """Compare two recordings: SNR, PESQ, STOI, what is masked; a picture of waves, spectra, most audible moment."""
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
@@ -41,11 +41,11 @@ def compare(
         lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
     low, high = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
     pesq, stoi = _perceived(fidelity.pesq, low, high), _perceived(fidelity.stoi, low, high)
-    masked = masking(low, high).masked
+    heard = masking(low, high)
     if plot is not None:
-        outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, plot.suffix))
+        outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, heard, plot.suffix))
     if as_json:
-        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": masked}
+        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": heard.masked}
         told = {name: _finite(value) for name, value in values.items()}
         console.say_json(told | {"equal": bool(np.array_equal(a.samples, b.samples))})
         return
@@ -54,7 +54,7 @@ def compare(
         ("lowest SNR of any second", _decibels(lowest)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
-        ("below the masking curve", f"{100 * masked:.1f} %"),
+        ("below the masking curve, of all moments and bands", f"{100 * heard.masked:.1f} %"),
     ]
     console.say_table(("measure", f"{second.name} against {first.name}"), rows)
 

@@ -27,8 +27,8 @@ LISTENED = 10 * FRAMES
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
 BESIDE = 4
-"""Hops to either side of those that are read that go through the network with them. It sees 24, but what lies farther
-off changes what it reads no more than its rounding does (docs/LOG.md, session 12)."""
+"""Hops to either side of those that are read that go through the network with them. The shipped one sees 24, but what
+lies farther off changes what it reads less than its rounding does (docs/LOG.md, session 12)."""
 
 MARGIN = NEAR + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
@@ -85,7 +85,7 @@ class Search:
 
     @property
     def margin(self) -> int:
-        """Hops on each side of a chunk that are listened to as well: a second, and all that the network looks at."""
+        """Hops on each side of a chunk that are listened to as well: a second, and what the network looks at there."""
         context = self.owners[0].card.context
         return FRAMES + 2 * scan.DRIFT + context["locate"] + BESIDE + MARGIN
 

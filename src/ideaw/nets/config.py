@@ -43,8 +43,8 @@ class NetConfig:
     """Power of the host's envelope that residuals follow (of magnitudes only): more takes the mark away from
     where the host is quiet."""
     headroom: float | None = None
-    """dB above the host's masking curve that residuals of magnitudes may reach as they leave the network, where they
-    are about as loud as the host: at 38 dB they end 46 dB lower. None: any."""
+    """dB above the host's masking curve that residuals of magnitudes may reach as they leave the network. They are then
+    about 8 dB louder than the host, so that at 38 dB they end 46 dB lower. None: any."""
     auxiliary: Literal["zero", "random"] = "zero"
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
     carriers: Literal["tiles", "learned"] = "tiles"

@@ -4,8 +4,6 @@ Spectra are pairs of numbers, (batch, frames, BINS, 2), so that the whole networ
 squeezed: neighbouring bins become channels, (batch, channels, frames, bands).
 """
 
-from functools import cache
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,6 +36,7 @@ class Magnitudes:
     def __init__(self, config: NetConfig) -> None:
         self.config = config
         self.side = len(range(1, config.squeeze, EVERY))
+        self._bands = masking.Bands.of(WINDOW, config.bins).each(torch.from_numpy)
 
     def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
         """A spectrum → the host stream, and the envelope's level, which the nets are told besides."""
@@ -51,8 +50,15 @@ class Magnitudes:
         power = self._power(spectrum)
         gain = unfold(change, 1) * envelope(power) ** ((self.config.shaping - 1) / 2)
         if self.config.headroom is not None:
-            gain = gain * _softening(power, gain.square() * power, self.config.headroom)
+            gain = gain * self._softening(power, gain.square() * power, self.config.headroom)
         return F.pad(spectrum[..., : self.config.bins, :] * gain[..., None], (0, 0, 0, BINS - self.config.bins))
+
+    def _softening(self, host: Tensor, residual: Tensor, headroom: float) -> Tensor:
+        """(batch, frames, bins) powers → gains: no band of the residual is more than `headroom` dB above the curve."""
+        bands = self._bands.each(lambda part: part.to(host.device))
+        allowed = masking.curve(host, bands, torch.log10) * 10 ** (headroom / 10)
+        there = residual @ bands.inside.T
+        return (allowed / there.clamp_min(SILENCE)).clamp_max(1).sqrt() @ bands.inside
 
     def _power(self, spectrum: Tensor) -> Tensor:
         return spectrum[..., : self.config.bins, :].square().sum(-1)
@@ -75,23 +81,6 @@ class Spectrum:
         """What a change of the stream does to the spectrum: the same."""
         pairs = unfold(change, 2).unflatten(2, (2, -1)).transpose(2, 3)
         return F.pad(pairs, (0, 0, 0, BINS - self.config.bins))
-
-
-def _softening(host: Tensor, residual: Tensor, headroom: float) -> Tensor:
-    """(batch, frames, bins) powers → gains: no band of the residual is more than `headroom` dB above what is masked."""
-    inside, bark, spreading = _bands(host.shape[-1], host.device)
-    allowed = masking.curve(host, inside, bark, spreading, torch.log10) * 10 ** (headroom / 10)
-    there = residual @ inside.T
-    return (allowed / there.clamp_min(SILENCE)).clamp_max(1).sqrt() @ inside
-
-
-@cache
-def _bands(bins: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    bands = masking.Bands.of(WINDOW, bins)
-    inside, bark, spreading = (
-        torch.from_numpy(part).to(device) for part in (bands.inside, bands.bark, bands.spreading)
-    )
-    return inside, bark, spreading
 
 
 def envelope(power: Tensor) -> Tensor:

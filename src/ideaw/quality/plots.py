@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio.rates import mix
 from ideaw.engine.scan import EMPTY
-from ideaw.quality.masking import Masking, masking, middle
+from ideaw.quality.masking import Masking, middle
 from ideaw.results import Detection
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -99,7 +99,7 @@ def shares(
         return _drawn(figure, ".svg", Date=None).replace(_INK.encode(), b"currentColor")
 
 
-def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") -> bytes:
+def comparison(host: NDArray, marked: NDArray, rate: int, heard: Masking, suffix: str = ".png") -> bytes:
     """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both and of that,
     and the moment at which most of it may be heard."""
     first, second = mix(host), mix(marked)
@@ -121,7 +121,7 @@ def comparison(host: NDArray, marked: NDArray, rate: int, suffix: str = ".png") 
         picture = _picture(axes, spectrum, top, len(first) / rate, rate)
         axes.set_title(title)
     figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
-    _loudest(figure.add_subplot(grid[2, 1]), masking(*(to_network(each[:, None], rate)[0] for each in (first, second))))
+    _most_audible(figure.add_subplot(grid[2, 1]), heard)
     return _drawn(figure, suffix)
 
 
@@ -205,9 +205,9 @@ def _wave(axes: Axes, signal: NDArray, rate: int, colour: str, label: str = "") 
     axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
 
 
-def _loudest(axes: Axes, heard: Masking) -> None:
+def _most_audible(axes: Axes, heard: Masking) -> None:
     """Draw the frame of the most noise to mask over frequency."""
-    frame = heard.loudest
+    frame = heard.most_audible
     for what, level, colour in (
         ("original", heard.host, _HOST),
         ("masking curve", heard.curve, "black"),
@@ -215,7 +215,7 @@ def _loudest(axes: Axes, heard: Masking) -> None:
     ):
         axes.semilogx(heard.hertz, level[frame], color=colour, label=what)
     axes.set(
-        title=f"Loudest moment, at {middle(frame):.2f} s",
+        title=f"Most audible moment, at {middle(frame):.2f} s",
         xlabel="frequency in Hz",
         ylabel="dB SPL in a half Bark",
     )

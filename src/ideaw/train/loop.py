@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from ideaw.attacks.batch import Draw
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
+from ideaw.nets.config import NetConfig
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.kinds import AnyNet, make
 from ideaw.nets.model import BalanceBlock, apart
@@ -32,7 +33,7 @@ from ideaw.nets.wavelet import ConvStack
 from ideaw.train import checkpoint, losses
 from ideaw.train.data import load_pools
 from ideaw.train.export import load_weights
-from ideaw.train.recipe import Recipe
+from ideaw.train.recipe import Recipe, build
 from ideaw.train.step import Moment, Trip, check, moment, take
 from ideaw.train.validate import validate
 
@@ -78,7 +79,7 @@ def train(
     kept = checkpoint.load(out / "checkpoint")
     if kept:
         parts, facts = kept
-        if facts["recipe"]["net"] != dataclasses.asdict(recipe.net):
+        if build(NetConfig, facts["recipe"]["net"], str(out)) != recipe.net:
             raise IdeawError(f"{out} holds a run of another network: give this one a folder of its own")
         step = facts["step"]
         skipped += facts["skipped"]
