@@ -98,7 +98,7 @@ def best_channels(search: Search, audio: NDArray[np.floating], rate: int) -> tup
     They say nearly the same, so it does not count how many were tried.
     """
     every = list(range(audio.shape[1]))
-    heard = _heard(search, audio, rate)
+    heard = Heard(search.owners[0], _played(audio, rate))
     found = [(_code_in(search, heard.codes[some].sum(0)), some) for some in (every, *([one] for one in every))]
     log_p, best = min(found, key=lambda each: each[0])
     return best, _chance(search, log_p)
@@ -125,12 +125,12 @@ def best_speed(search: Search, audio: NDArray[np.floating], rate: int, speeds: S
 
 
 def _code_at(search: Search, audio: NDArray[np.floating], rate: int, speed: float) -> float:
-    return _code_in(search, _heard(search, audio, rate, speed).code)
+    return _code_in(search, Heard(search.owners[0], _played(audio, rate, speed), alone=True).code)
 
 
-def _heard(search: Search, audio: NDArray[np.floating], rate: int, speed: float = 1.0) -> Heard:
-    """What the network hears in `(n, voices)` samples played so many times as fast."""
-    return Heard(search.owners[0], soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY))
+def _played(audio: NDArray[np.floating], rate: int, speed: float = 1.0) -> NDArray[np.float32]:
+    """`(n, voices)` samples as the network gets them, played so many times as fast."""
+    return np.asarray(soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY))
 
 
 def _code_in(search: Search, stream: NDArray[np.float32]) -> float:

@@ -138,16 +138,19 @@ class Search:
 
 
 class Heard:
-    """What the network hears in `(n, voices)` of audio: the code's stream everywhere, the message's on demand."""
+    """What the network hears in `(n, voices)` of audio: the code's stream everywhere, the message's on demand.
 
-    def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
+    Threads share the work, unless it is to be done `alone`, where they have such work of their own.
+    """
+
+    def __init__(self, network: Network, audio: NDArray[np.float32], alone: bool = False) -> None:
         length, voices = audio.shape
         self._network = network
         self.hops = -(-length // HOP)
         self.codes = np.empty((voices, self.hops, network.card.bins // network.code.carriers.width), np.float32)
         """(voices, hops, ranges): what each says, as far as it moves."""
         self._sound = np.empty((voices, self.hops), bool)
-        parts = network.parts(0, self.hops, LISTENED)
+        parts = [(0, self.hops)] if alone else network.parts(0, self.hops, LISTENED)
         listened = [(voice, *part) for voice in range(voices) for part in parts]
         left = network.each(partial(self._listen, audio), listened)
         self._rest = [left[voice * len(parts) : (voice + 1) * len(parts)] for voice in range(voices)]
