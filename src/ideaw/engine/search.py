@@ -150,7 +150,7 @@ class Heard:
         self.codes = np.empty((voices, self.hops, network.card.bins // network.code.carriers.width), np.float32)
         """(voices, hops, ranges): what each says, as far as it moves."""
         self._sound = np.empty((voices, self.hops), bool)
-        parts = [(0, self.hops)] if alone else network.parts(0, self.hops, LISTENED)
+        parts = [(0, self.hops)] if alone and self.hops else network.parts(0, self.hops, LISTENED)
         listened = [(voice, *part) for voice in range(voices) for part in parts]
         left = network.each(partial(self._listen, audio), listened)
         self._rest = [left[voice * len(parts) : (voice + 1) * len(parts)] for voice in range(voices)]
