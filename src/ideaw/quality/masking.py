@@ -56,15 +56,15 @@ def masking(host: NDArray[np.floating], marked: NDArray[np.floating]) -> Masking
     """Hold `marked - host` of 16 kHz mono audio, (n,), against what the host masks."""
     bands = Bands.of(WINDOW, WINDOW // 2 + 1)
     frames = max(-(-(len(host) - WINDOW) // HOP), 0) + 1
-    quiet = _quiet(bands.hertz)
+    difference = marked.astype(np.float64) - host
     levels = []
     for first in range(0, frames, AT_ONCE):
         last = min(first + AT_ONCE, frames)
-        power, noise = (_powers(each, first, last) for each in (host, marked.astype(np.float64) - host))
+        power, noise = (_powers(each, first, last) for each in (host, difference))
         energies = power @ bands.inside.T, curve(power, bands, np.log10), noise @ bands.inside.T
         levels.append([10 * np.log10(each + LEAST) for each in energies])
     loudness, below, rest = (np.concatenate(part).astype(np.float32) for part in zip(*levels, strict=True))
-    return Masking(bands.hertz, loudness, np.maximum(below, quiet), rest)
+    return Masking(bands.hertz, loudness, np.maximum(below, _quiet(bands.hertz)), rest)
 
 
 def middle(frame: int) -> float:

@@ -50,7 +50,7 @@ PRECISE = {
 
 Those of `mark` each add most noise to the residual if they alone have eight bits: it lies 21 dB below the mark as they
 are, 17 if the first has eight bits too, 12 if both have. The two of `locate` take from the host what the code's second
-block has added to it: rounded, they lose a tenth of the codes that are lost in segments, though none in files.
+block has added to it: rounded, a third more of the codes' bits are lost in segments after the stretch, none in files.
 """
 
 OUTLIERS = {"mark": 99.97, "locate": 99.8, "read": 99.8}
