@@ -181,7 +181,7 @@ def test_unmarked_audio_is_not_found(
 def test_a_clip_from_the_middle_is_found(marker: ideaw.Marker, marked: NDArray[np.float32], start: int) -> None:
     found = marker.detect(marked[start : start + 48_000], 16_000)
     assert found.message == "hey"
-    assert found.segments[0].start < 0.25  # soft audio at an end says too little to tell where a mark begins
+    assert found.segments[0].start < 0.25  # one begins with 0.23 s of speech before a pause, too little to tell
 
 
 def test_inverted_polarity_changes_nothing(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
@@ -356,7 +356,7 @@ def test_two_files_put_together_give_both_messages_with_their_places(
     one, two = found.segments
     assert (one.message, two.message) == ("hey", "you")
     assert found.message in ("hey", "you")
-    # A border may be a fifth of a second off, and half a second where the piece beside it is as short as this.
+    # A border may be a fifth of a second off; of two seconds of these strings it is half a second in one of six.
     least = 0.9 if first > 2 else 0.7
     assert _union((one.start, one.end), (0, first)) > least
     assert _union((two.start, two.end), (first, first + second)) > least
