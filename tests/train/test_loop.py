@@ -184,6 +184,18 @@ def test_the_average_follows_the_weights(folder: Path, tmp_path: Path) -> None:
         assert torch.allclose(kept[2]["average"][name], expected, atol=1e-6)
 
 
+def test_a_run_goes_on_that_was_saved_before_networks_had_a_choice_that_they_have_now(
+    folder: Path, tmp_path: Path
+) -> None:
+    _train(OURS, folder, tmp_path, stop_after=1)
+    path = tmp_path / "checkpoint" / "facts.json"
+    facts = json.loads(path.read_text())
+    del facts["recipe"]["net"]["headroom"]
+    path.write_text(json.dumps(facts))
+    _train(OURS, folder, tmp_path, stop_after=2)
+    assert _kept(tmp_path)[1]["step"] == 2
+
+
 def test_a_folder_with_a_run_of_another_network_is_refused(folder: Path, tmp_path: Path) -> None:
     _train(OURS, folder, tmp_path, stop_after=1)
     with pytest.raises(IdeawError, match="another network"):
