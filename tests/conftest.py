@@ -9,7 +9,7 @@ import soundfile as sf
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 
 
 def _packaged(name: str) -> NDArray[np.float32]:
@@ -32,4 +32,4 @@ def music() -> NDArray[np.float32]:
 @pytest.fixture(scope="session")
 def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
     """The music as the network gets it: one channel, `(96000,)` at 16 kHz."""
-    return soxr.resample(music[:, 0], 44_100, RATE)[: 6 * SEGMENT]
+    return soxr.resample(music[:, 0], 44_100, SAMPLE_RATE)[: 6 * SEGMENT_SAMPLES]

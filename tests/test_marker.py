@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 import ideaw
 from ideaw.attacks import catalogue
 from ideaw.audio.samples import as_float
-from ideaw.decision import SURE
+from ideaw.detector import SURE
 from ideaw.engine.network import Network
+from ideaw.keys import PUBLIC
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
-from ideaw.payload.keys import PUBLIC
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from ideaw.engine.network import Card
 from ideaw.errors import AudioError, FileError, IdeawError, MessageError, MissingExtraError, ModelError
+from ideaw.keys import Key
 from ideaw.marker import Marker, detect_file, embed_file, load, model_names
-from ideaw.payload.keys import Key
 from ideaw.results import Detection, Segment
 
 __all__ = [

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.blocks import Progress, Waiting, cut, told
-from ideaw.audio.grid import FRAMES, RATE, SEGMENT
-from ideaw.audio.rates import Resampler, mix, network_length
+from ideaw.audio.buffer import Progress, Waiting, cut, told
+from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.audio.resample import Resampler, mix, network_length
 from ideaw.audio.samples import (
     SILENCE,
     as_float,
@@ -31,7 +31,7 @@ from ideaw.audio.samples import (
     check_rate,
     restore,
 )
-from ideaw.decision import decide
+from ideaw.detector import decide
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
 from ideaw.engine.excerpts import ALL, CLOSER, NEAR, are_apart, best_channels, best_speed, enough
@@ -41,10 +41,10 @@ from ideaw.engine.search import CHUNK, Search
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.engine.strength import fit_to_grid
 from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
-from ideaw.payload.code import locating_code
-from ideaw.payload.keys import PUBLIC, Key
+from ideaw.keys import PUBLIC, Key
+from ideaw.modem.locating_code import locating_code
+from ideaw.payload.framing import Plan, capacity
 from ideaw.payload.message import Message
-from ideaw.payload.plan import Plan, capacity
 from ideaw.results import Detection
 
 DEFAULT_MODEL = "46+10"
@@ -88,7 +88,7 @@ def model_folder(name: str) -> Traversable:
 
 
 def _packaged() -> Traversable:
-    return resources.files("ideaw").joinpath("models")
+    return resources.files("ideaw").joinpath("weights")
 
 
 def load(model: str | os.PathLike[str] | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -226,8 +226,8 @@ class Marker:
         check_rate(rate)
         tried = self._keys(keys)
         search = self._search(tried)
-        search.chunk = latency * FRAMES - search.margin
-        resampler, length, chunks = Resampler(rate, RATE, 1), 0, 0
+        search.chunk = latency * FRAMES_PER_SECOND - search.margin
+        resampler, length, chunks = Resampler(rate, SAMPLE_RATE, 1), 0, 0
         for block in blocks:
             floats = as_float(block)
             check_finite(floats)
@@ -324,7 +324,7 @@ class Marker:
         wanted = self._snr(snr)
         marked = embed_segments(self._network, audio, message, code, wanted)
         pairs = zip(audio, marked - audio, strict=True)
-        fitted = [fit_to_grid(residual, host, wanted, SEGMENT, _step(array)) for host, residual in pairs]
+        fitted = [fit_to_grid(residual, host, wanted, SEGMENT_SAMPLES, _step(array)) for host, residual in pairs]
         return restore(audio + np.stack(fitted), array)
 
     @single_threaded()
@@ -360,7 +360,7 @@ class Marker:
             through: Iterable[NDArray[np.floating]], apart: Sequence[int] | None = None, pace: float = 1.0
         ) -> Detection:
             voices = len(apart) if apart else 1
-            search, resampler, done = self._search(keys, voices), Resampler(rate / pace, RATE, voices), 0
+            search, resampler, done = self._search(keys, voices), Resampler(rate / pace, SAMPLE_RATE, voices), 0
             for block in through:
                 done += len(block)
                 search.push(resampler.push(block[:, apart] if apart else mix(block)[:, None]))
@@ -433,7 +433,7 @@ class _Marking:
         embedding = self._embedding
         check_not_silent(embedding.power)
         if embedding.narrow_power < 10 ** (SILENCE / 10):
-            raise AudioError(f"the audio is silent below {RATE // 2} Hz; a mark needs sound to hide under there")
+            raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
         if embedding.left < LEFT:
             raise AudioError(
                 f"too quiet: a mark {embedding.snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
@@ -497,8 +497,10 @@ def _step(array: NDArray) -> float:
 
 def _segments(array: NDArray) -> NDArray[np.float64]:
     """`(16000,)` or `(batch, 16000)` as `(batch, 16000)` floats; `AudioError` for anything else."""
-    if array.ndim not in (1, 2) or array.shape[-1] != SEGMENT or not array.size:
-        raise AudioError(f"segments of shape {array.shape} cannot be used; give ({SEGMENT},) or (batch, {SEGMENT})")
+    if array.ndim not in (1, 2) or array.shape[-1] != SEGMENT_SAMPLES or not array.size:
+        raise AudioError(
+            f"segments of shape {array.shape} cannot be used; give ({SEGMENT_SAMPLES},) or (batch, {SEGMENT_SAMPLES})"
+        )
     audio = as_float(np.atleast_2d(array))
     if not np.isfinite(audio).all():
         raise AudioError("some samples are NaN or infinite; replace them, for instance with numpy.nan_to_num")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ideaw.payload.keys import Key
+from ideaw.keys import Key
 from ideaw.payload.message import Content, Message
 
 

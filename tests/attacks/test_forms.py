@@ -9,7 +9,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ideaw.attacks import arrays, batch, catalogue, rooms
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 
 from .measure import snr
 
@@ -18,7 +18,7 @@ BATCHED = [name for name in catalogue.ATTACKS if name not in catalogue.MEASURED_
 
 def both(name: str, segments: np.ndarray, **strength: float | str) -> tuple[np.ndarray, np.ndarray]:
     """The array form of each segment, stacked, and the batched form."""
-    filed = np.stack([catalogue.run(name, segment, RATE, **strength) for segment in segments])
+    filed = np.stack([catalogue.run(name, segment, SAMPLE_RATE, **strength) for segment in segments])
     layer = getattr(batch, name)(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), **strength)
     assert layer.dtype == torch.float32
     assert layer.shape == segments.shape
@@ -96,7 +96,7 @@ def test_resample_agrees_with_soxr_up_to_the_fit_of_its_filter(ratio: float, seg
 def test_speed_agrees_with_soxr_up_to_cubic_interpolation(factor: float, segments: np.ndarray) -> None:
     layer = batch.speed(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), factor=factor).numpy()
     for segment, fast in zip(segments, layer, strict=True):
-        filed = catalogue.run("speed", segment, RATE, factor=factor)[: len(fast)]
+        filed = catalogue.run("speed", segment, SAMPLE_RATE, factor=factor)[: len(fast)]
         assert len(filed) == min(len(segment), round(len(segment) / factor))
         assert snr(filed, fast[: len(filed)]) > 40
         assert not fast[len(filed) + 1 :].any()
@@ -120,7 +120,7 @@ def test_noise_has_the_wanted_level_and_colour_in_both_forms(wanted: float, tilt
 def test_re_recording_in_one_room_is_the_same_in_both_forms(
     segments: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taps = rooms.response(RATE, np.random.default_rng(5), 0.3, 1.0)
+    taps = rooms.response(SAMPLE_RATE, np.random.default_rng(5), 0.3, 1.0)
     monkeypatch.setattr(rooms, "response", lambda *of: taps)
     batch._rooms.cache_clear()
     for filed, layer in zip(*both("rerecord", segments, snr=200.0), strict=True):
@@ -144,7 +144,7 @@ def test_crop_keeps_one_stretch(keep: float, segments: np.ndarray) -> None:
     layer = batch.crop(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), keep=keep).numpy()
     starts = set()
     for seed, (segment, kept) in enumerate(zip(segments, layer, strict=True)):
-        filed = catalogue.run("crop", segment, RATE, seed=seed, keep=keep)
+        filed = catalogue.run("crop", segment, SAMPLE_RATE, seed=seed, keep=keep)
         assert len(filed) == round(keep * len(segment))
         assert (sliding_window_view(segment, len(filed)) == filed).all(axis=1).any()
         sounding = np.flatnonzero(kept)
@@ -163,7 +163,7 @@ def test_splice_replaces_one_stretch_by_other_audio(segments: np.ndarray) -> Non
     ).numpy()
     filed = np.stack(
         [
-            arrays.splice(x, RATE, np.random.default_rng(k), 0.25, o)
+            arrays.splice(x, SAMPLE_RATE, np.random.default_rng(k), 0.25, o)
             for k, (x, o) in enumerate(zip(segments, other, strict=True))
         ]
     )

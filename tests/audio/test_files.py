@@ -15,7 +15,8 @@ import soundfile as sf
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from ideaw.audio import files, mpeg, targets
+from ideaw.audio import files, mpeg
+from ideaw.audio import write as sndfile_writer
 from ideaw.audio.files import Encoding, read, same_file, write
 from ideaw.errors import FileError
 
@@ -132,7 +133,7 @@ def test_another_container_keeps_the_width(
 @pytest.mark.parametrize(("subtype", "hours", "container"), [("PCM_16", 6, "WAV"), ("PCM_16", 7, "RF64")])
 def test_a_wave_beyond_its_4_gib_becomes_rf64(subtype: str, hours: int, container: str) -> None:
     values = hours * 3600 * 44_100 * 2
-    assert targets.fitting(Path("a.wav"), Encoding("WAV", subtype), values).container == container
+    assert sndfile_writer.fitting(Path("a.wav"), Encoding("WAV", subtype), values).container == container
 
 
 # The same bitrate and length

@@ -6,11 +6,11 @@ import torch
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio.grid import BINS, RATE, WINDOW
+from ideaw.audio.grid import NUM_BINS, SAMPLE_RATE, WINDOW_SAMPLES
 from ideaw.audio.masking import Bands, curve
-from ideaw.audio.spectrum import stft
+from ideaw.audio.stft import stft
 
-BANDS = Bands.of(WINDOW, BINS)
+BANDS = Bands.of(WINDOW_SAMPLES, NUM_BINS)
 
 
 def _curve(power: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -22,7 +22,7 @@ def _power(audio: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def test_every_bin_is_in_one_band() -> None:
-    assert np.array_equal(BANDS.inside.sum(0), np.ones(BINS))
+    assert np.array_equal(BANDS.inside.sum(0), np.ones(NUM_BINS))
     assert (BANDS.inside.sum(1) >= 1).all()
     assert (np.diff(BANDS.hertz) > 0).all()
     assert np.diff(BANDS.bark).max() < 0.8  # half a Bark, and at low frequencies the next bin
@@ -30,8 +30,8 @@ def test_every_bin_is_in_one_band() -> None:
 
 
 def test_noise_masks_more_than_a_tone() -> None:
-    moments = np.arange(RATE) / RATE
-    noise = np.random.default_rng(0).standard_normal(RATE)
+    moments = np.arange(SAMPLE_RATE) / SAMPLE_RATE
+    noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE)
     tone = np.sqrt(2) * np.sin(2 * np.pi * 2_000 * moments) + 0.003 * noise  # as recordings are
     at = int(np.abs(BANDS.hertz - 2_000).argmin())
     below = {}
@@ -44,8 +44,8 @@ def test_noise_masks_more_than_a_tone() -> None:
 
 
 def test_a_tone_masks_its_neighbours_and_more_above_than_below() -> None:
-    power = np.zeros((1, BINS))
-    power[0, round(2_000 * WINDOW / RATE)] = 1e4
+    power = np.zeros((1, NUM_BINS))
+    power[0, round(2_000 * WINDOW_SAMPLES / SAMPLE_RATE)] = 1e4
     levels = 10 * np.log10(_curve(power)[0])
     at = int(levels.argmax())
     assert abs(BANDS.hertz[at] - 2_000) < 150
@@ -55,23 +55,23 @@ def test_a_tone_masks_its_neighbours_and_more_above_than_below() -> None:
 
 
 def test_louder_audio_masks_as_much_more(strings: NDArray[np.float32]) -> None:
-    power = _power(strings[:RATE] / strings.std()) + 1e-3  # far above what is nothing
+    power = _power(strings[:SAMPLE_RATE] / strings.std()) + 1e-3  # far above what is nothing
     assert _curve(100 * power) == pytest.approx(100 * _curve(power), rel=0.01)
 
 
 def test_numpy_and_torch_agree(speech: NDArray[np.float32]) -> None:
-    power = _power(speech[:RATE] / speech.std())
+    power = _power(speech[:SAMPLE_RATE] / speech.std())
     bands = BANDS.each(lambda part: torch.from_numpy(part).double())
     assert np.allclose(curve(torch.from_numpy(power), bands, torch.log10).numpy(), _curve(power), rtol=1e-5)
 
 
 def test_noise_is_noise_however_far_up_it_goes() -> None:
-    noise = np.random.default_rng(0).standard_normal(RATE)
+    noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE)
     at = int(np.abs(BANDS.hertz - 2_000).argmin())
     below = []
     for cutoff in (8_000, 6_000, 3_400):
         power = (
-            _power(catalogue.run("lowpass", noise, RATE, cutoff=float(cutoff), order=12))
+            _power(catalogue.run("lowpass", noise, SAMPLE_RATE, cutoff=float(cutoff), order=12))
             if cutoff < 8_000
             else _power(noise)
         )

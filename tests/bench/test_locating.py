@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.audio.blocks import cut
-from ideaw.audio.grid import HOP, RATE
+from ideaw.audio.buffer import cut
+from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE
 from ideaw.bench import locating, reference
 from ideaw.engine.network import Network
 from ideaw.engine.segments import NEARBY
 from ideaw.errors import ModelError
+from ideaw.keys import Key
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
-from ideaw.payload.code import locating_code
-from ideaw.payload.keys import Key
+from ideaw.modem.locating_code import locating_code
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +27,18 @@ def network() -> Network:
 def test_the_paper_s_search_ends_at_a_marked_second(
     network: Network, speech: NDArray[np.float32], both_stages: bool
 ) -> None:
-    begin = RATE + 500
-    audio = speech[: 4 * RATE].copy()
-    audio[begin:] = Marker(network).embed(audio[begin:], RATE, "ab12")
+    begin = SAMPLE_RATE + 500
+    audio = speech[: 4 * SAMPLE_RATE].copy()
+    audio[begin:] = Marker(network).embed(audio[begin:], SAMPLE_RATE, "ab12")
     located = reference.search(network, audio, locating_code(network.card.code_bits), both_stages)
     assert located.message == "ab12"
-    assert located.start >= begin - NEARBY * HOP
-    assert (located.start - begin + NEARBY * HOP) % RATE <= 2 * NEARBY * HOP
+    assert located.start >= begin - NEARBY * HOP_SAMPLES
+    assert (located.start - begin + NEARBY * HOP_SAMPLES) % SAMPLE_RATE <= 2 * NEARBY * HOP_SAMPLES
     assert located.windows == located.start // reference.STEP + 1
 
 
 def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speech: NDArray[np.float32]) -> None:
-    marked = Marker(network, Key(b"another key of ours")).embed(speech[: 2 * RATE], RATE, "ab12")
+    marked = Marker(network, Key(b"another key of ours")).embed(speech[: 2 * SAMPLE_RATE], SAMPLE_RATE, "ab12")
     assert reference.search(network, marked, locating_code(network.card.code_bits)).message is None
 
 
@@ -73,6 +73,6 @@ def test_ours_stops_at_the_first_mark(
             yield block
 
     monkeypatch.setattr(locating, "cut", counted)
-    marked = Marker(network).embed(np.tile(speech, 3), RATE, "ab12")
+    marked = Marker(network).embed(np.tile(speech, 3), SAMPLE_RATE, "ab12")
     assert locating._first(Marker(network), marked).message == "ab12"
-    assert sum(given) <= (locating.LATENCY + 1) * RATE < len(marked)
+    assert sum(given) <= (locating.LATENCY + 1) * SAMPLE_RATE < len(marked)

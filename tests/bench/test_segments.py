@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.bench import segments
 from ideaw.bench.folder import QUIETEST
 from ideaw.errors import FileError
@@ -14,9 +14,9 @@ from ideaw.errors import FileError
 
 def test_segments_are_whole_loud_seconds_with_their_kind(data: Path, speech: NDArray[np.float32]) -> None:
     audio, kinds = segments.segments_under(data)
-    assert audio.shape == (len(kinds), SEGMENT)
+    assert audio.shape == (len(kinds), SEGMENT_SAMPLES)
     assert set(kinds) == {"music", "talk"}
-    loud = [second for second in speech.reshape(-1, SEGMENT) if np.sqrt((second**2).mean()) > QUIETEST]
+    loud = [second for second in speech.reshape(-1, SEGMENT_SAMPLES) if np.sqrt((second**2).mean()) > QUIETEST]
     talk = audio[kinds == "talk"]
     assert np.abs(talk - np.stack(loud)).max() < 1e-4  # FLAC holds 16 bits
     assert (kinds == "music").sum() == 6  # the quiet copy is left out

@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from ideaw.payload.keys import Key
+from ideaw.keys import Key
 from tests.cli.conftest import run
 
 

@@ -22,7 +22,7 @@ def test_the_packaged_models_are_listed() -> None:
 
 
 def test_a_card_is_printed_whole() -> None:
-    file = resources.files("ideaw").joinpath("models", "46+10", "card.json").read_text()
+    file = resources.files("ideaw").joinpath("weights", "46+10", "card.json").read_text()
     assert json.loads(run("models", "46+10", "--json").out) == json.loads(file)
     lines = run("models", "46+10").out.splitlines()
     assert "message bits: 46" in lines
@@ -33,7 +33,7 @@ def test_a_card_is_printed_whole() -> None:
 def test_accuracy_is_shown_where_the_card_gives_it(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    packaged = resources.files("ideaw").joinpath("models", "46+10")
+    packaged = resources.files("ideaw").joinpath("weights", "46+10")
     for entry in packaged.iterdir():
         (folder / entry.name).write_bytes(entry.read_bytes())
     card = json.loads((folder / "card.json").read_text()) | {"segments": {"clean": 99.98, "CP": 99.1}}

@@ -12,7 +12,7 @@ from ideaw.engine.network import Network
 @pytest.fixture(scope="session")
 def folder() -> Path:
     given = os.environ.get("IDEAW_TEST_MODEL")
-    return Path(given) if given else Path(str(resources.files("ideaw").joinpath("models", "46+10")))
+    return Path(given) if given else Path(str(resources.files("ideaw").joinpath("weights", "46+10")))
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ import pytest
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import EDGE, FRAMES, HOP, RATE, SEGMENT
+from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.level import level
-from ideaw.audio.rates import from_network, to_network
-from ideaw.audio.spectrum import istft, stft
+from ideaw.audio.resample import from_network, to_network
+from ideaw.audio.stft import istft, stft
 from ideaw.engine.embedding import BLOCK, Embedding
 from ideaw.engine.network import Network
 from ideaw.engine.search import Heard
@@ -42,7 +42,7 @@ def _marked(embedding: Embedding, pieces: Iterable[NDArray]) -> NDArray[np.float
 
 def _residual(network: Network, audio: NDArray, snr: float) -> NDArray[np.float64]:
     """What is added to (n,) at 16 kHz."""
-    return _marked(_embedding(network, audio[:, None], RATE, snr), [audio[:, None]])[:, 0] - audio
+    return _marked(_embedding(network, audio[:, None], SAMPLE_RATE, snr), [audio[:, None]])[:, 0] - audio
 
 
 def _cut(audio: NDArray, most: int, seed: int) -> list[NDArray]:
@@ -80,34 +80,34 @@ def test_cuts_leave_no_trace(network: Network, music: NDArray[np.float32], rate:
 
 
 def test_a_buffer_may_be_used_again(network: Network, speech: NDArray[np.float32]) -> None:
-    audio = speech[: 2 * SEGMENT, None].astype(np.float64)
-    embedding, buffer, marked = _embedding(network, audio, RATE), np.empty((1_000, 1)), []
+    audio = speech[: 2 * SEGMENT_SAMPLES, None].astype(np.float64)
+    embedding, buffer, marked = _embedding(network, audio, SAMPLE_RATE), np.empty((1_000, 1)), []
     for start in range(0, len(audio), len(buffer)):
         buffer[:] = audio[start : start + len(buffer)]
         marked.append(embedding.push(buffer))
     buffer[:] = np.nan
-    whole_audio = _marked(_embedding(network, audio, RATE), [audio])
+    whole_audio = _marked(_embedding(network, audio, SAMPLE_RATE), [audio])
     assert np.array_equal(np.concatenate([*marked, embedding.finish()]), whole_audio)
 
 
-@pytest.mark.parametrize("length", [6 * SEGMENT, 5 * SEGMENT + 7_777])
+@pytest.mark.parametrize("length", [6 * SEGMENT_SAMPLES, 5 * SEGMENT_SAMPLES + 7_777])
 def test_the_networks_blocks_leave_no_trace(network: Network, speech: NDArray[np.float32], length: int) -> None:
     audio = speech[:length, None]
-    at_once = _marked(_embedding(network, audio, RATE), [audio]) - audio
+    at_once = _marked(_embedding(network, audio, SAMPLE_RATE), [audio]) - audio
     for block in (1, 2):
-        in_blocks = _marked(_embedding(network, audio, RATE, block=block), [audio]) - audio
+        in_blocks = _marked(_embedding(network, audio, SAMPLE_RATE, block=block), [audio]) - audio
         assert np.abs(at_once - in_blocks).max() < 1e-4 * np.abs(at_once).max()
 
 
 def test_any_number_of_threads_marks_the_same(
     network: Network, music: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audio = soxr.resample(music, 44_100, RATE)[: 5 * SEGMENT + 777]
+    audio = soxr.resample(music, 44_100, SAMPLE_RATE)[: 5 * SEGMENT_SAMPLES + 777]
     marks = {}
     for threads in (1, 2, 3, 4):
         monkeypatch.setattr(network, "at_once", threads)
-        marks[threads] = _marked(_embedding(network, audio, RATE, block=4), [audio]) - audio
-        assert len(network.parts(0, 4 * FRAMES, 4 * FRAMES)) == threads
+        marks[threads] = _marked(_embedding(network, audio, SAMPLE_RATE, block=4), [audio]) - audio
+        assert len(network.parts(0, 4 * FRAMES_PER_SECOND, 4 * FRAMES_PER_SECOND)) == threads
     alone = marks.pop(1)
     for mark in marks.values():
         assert np.abs(mark - alone).max() < 1e-4 * np.abs(alone).max()
@@ -117,18 +117,20 @@ def test_any_number_of_threads_marks_the_same(
 def test_the_whole_at_once_gives_the_same(network: Network, music: NDArray[np.float32], rate: int) -> None:
     # The definition, without blocks: one pass over everything, a gain through limits and borders, and back.
     audio = soxr.resample(music[:, :1], 44_100, rate)
-    narrow = to_network(audio, rate)[0][: 6 * SEGMENT]
+    narrow = to_network(audio, rate)[0][: 6 * SEGMENT_SAMPLES]
     messages, code = _bits(network)
     streams = (
-        kind.carriers.stream(kind.values(bits)).reshape(1, 6 * FRAMES, -1)
+        kind.carriers.stream(kind.values(bits)).reshape(1, 6 * FRAMES_PER_SECOND, -1)
         for kind, bits in ((network.message, messages), (network.code, np.tile(code, (6, 1))))
     )
-    raw = istft(network.mark(stft(narrow / level(narrow))[None], *streams)[0])[EDGE:-EDGE] * level(narrow)
-    norms = (np.linalg.norm(x.reshape(6, SEGMENT), axis=1) for x in (narrow, raw))
+    raw = istft(network.mark(stft(narrow / level(narrow))[None], *streams)[0])[EDGE_SAMPLES:-EDGE_SAMPLES] * level(
+        narrow
+    )
+    norms = (np.linalg.norm(x.reshape(6, SEGMENT_SAMPLES), axis=1) for x in (narrow, raw))
     limits = np.divide(*norms) * 10 ** (-38 / 20)
     gains = np.empty(11)
     gains[::2], gains[1::2] = limits, np.minimum(limits[1:], limits[:-1])
-    fitted = raw * np.interp(np.arange(6 * SEGMENT) + 0.5, SEGMENT * np.arange(1, 12) / 2, gains)
+    fitted = raw * np.interp(np.arange(6 * SEGMENT_SAMPLES) + 0.5, SEGMENT_SAMPLES * np.arange(1, 12) / 2, gains)
     expected = from_network(fitted[None], rate, len(audio))
     added = _marked(_embedding(network, audio, rate, block=2), _cut(audio, rate, seed=1)) - audio
     assert np.vdot(added, expected) > 0.99999 * np.linalg.norm(added) * np.linalg.norm(expected)
@@ -146,13 +148,13 @@ def test_as_much_comes_out_as_goes_in(network: Network, music: NDArray[np.float3
     assert _snrs(audio, marked, rate).min() >= 38
 
 
-@pytest.mark.parametrize("length", [0, 1, HOP, HOP + 1, SEGMENT // 2])
+@pytest.mark.parametrize("length", [0, 1, HOP_SAMPLES, HOP_SAMPLES + 1, SEGMENT_SAMPLES // 2])
 def test_less_than_a_second_works_too(network: Network, strings: NDArray[np.float32], length: int) -> None:
     audio = strings[:length, None]
-    marked = _marked(_embedding(network, audio, RATE), [audio])
+    marked = _marked(_embedding(network, audio, SAMPLE_RATE), [audio])
     assert marked.shape == audio.shape
     assert np.isfinite(marked).all()
-    assert _snrs(audio, marked, RATE).min(initial=np.inf) >= 38
+    assert _snrs(audio, marked, SAMPLE_RATE).min(initial=np.inf) >= 38
 
 
 # As strong as promised
@@ -180,17 +182,17 @@ def test_every_second_keeps_its_snr(
 
 def test_loud_audio_is_marked_as_strongly_as_allowed(network: Network, speech: NDArray[np.float32]) -> None:
     for snr in (15.0, 38.0):
-        snrs = _snrs(speech, speech + _residual(network, speech, snr), SEGMENT)
+        snrs = _snrs(speech, speech + _residual(network, speech, snr), SEGMENT_SAMPLES)
         assert snrs.min() >= snr
         assert snrs.max() < snr + 10
 
 
 def test_nothing_jumps_at_the_borders_of_seconds(network: Network, strings: NDArray[np.float32]) -> None:
     # The third second is far quieter than those around it, and more so for the mark, which may not exceed it.
-    gain = np.interp(np.arange(len(strings)) / SEGMENT, [1.9, 2.1, 2.9, 3.1], [1, 0.05, 0.05, 1])
+    gain = np.interp(np.arange(len(strings)) / SEGMENT_SAMPLES, [1.9, 2.1, 2.9, 3.1], [1, 0.05, 0.05, 1])
     steps = np.abs(np.diff(_residual(network, (strings * gain).astype(np.float32), 20.0)))
     for border in range(1, 6):
-        near = steps[border * SEGMENT - 200 : border * SEGMENT + 200]
+        near = steps[border * SEGMENT_SAMPLES - 200 : border * SEGMENT_SAMPLES + 200]
         assert near[199] <= 1.05 * np.delete(near, 199).max()
 
 
@@ -200,21 +202,21 @@ def test_nothing_jumps_at_the_borders_of_seconds(network: Network, strings: NDAr
 def test_seconds_carry_one_frame_after_another_again_and_again(network: Network, strings: NDArray[np.float32]) -> None:
     messages, code = _bits(network, 4)
     audio = strings[:, None]
-    marked = _marked(Embedding(network, messages, code, RATE, 1, network.card.snr, 0.0, block=2), [audio])[:, 0]
+    marked = _marked(Embedding(network, messages, code, SAMPLE_RATE, 1, network.card.snr, 0.0, block=2), [audio])[:, 0]
     # Windows and level reach over the borders of seconds, and so does what the network sees.
     heard = Heard(network, marked.astype(np.float32)[:, None])
     for slots, stream, written in (
         (network.message, heard.message((0, heard.hops)), messages[np.arange(6) % 4]),
         (network.code, heard.code, np.tile(code, (6, 1))),
     ):
-        read = slots.code.decode(slots.carriers.logits(stream.reshape(6, FRAMES, -1)))
+        read = slots.code.decode(slots.carriers.logits(stream.reshape(6, FRAMES_PER_SECOND, -1)))
         assert ((read > 0) == (written > 0)).mean() > 0.98
 
 
 def test_seconds_can_be_read_as_segments(network: Network, speech: NDArray[np.float32]) -> None:
     messages, code = _bits(network)
     marked = speech + _residual(network, speech, network.card.snr)
-    read, read_code = extract_segments(network, marked.reshape(6, SEGMENT))
+    read, read_code = extract_segments(network, marked.reshape(6, SEGMENT_SAMPLES))
     spoken = [0, 2, 3, 4, 5]  # the second second is a pause at −63 dBFS, which needs the others to be read
     assert ((read > 0) == (messages > 0))[spoken].mean() > 0.95
     assert ((read_code > 0) == (code > 0))[spoken].mean() > 0.95
@@ -222,12 +224,12 @@ def test_seconds_can_be_read_as_segments(network: Network, speech: NDArray[np.fl
 
 def test_silent_seconds_carry_nothing_and_spoil_nothing(network: Network, strings: NDArray[np.float32]) -> None:
     audio = strings.copy()
-    audio[2 * SEGMENT : 4 * SEGMENT] = 0
+    audio[2 * SEGMENT_SAMPLES : 4 * SEGMENT_SAMPLES] = 0
     messages, _ = _bits(network)
     residual = _residual(network, audio, network.card.snr)
-    assert not residual[2 * SEGMENT : 4 * SEGMENT].any()
-    stream = Heard(network, (audio + residual).astype(np.float32)[:, None]).message((0, 6 * FRAMES))
-    logits = network.message.carriers.logits(stream.reshape(6, FRAMES, -1))
+    assert not residual[2 * SEGMENT_SAMPLES : 4 * SEGMENT_SAMPLES].any()
+    stream = Heard(network, (audio + residual).astype(np.float32)[:, None]).message((0, 6 * FRAMES_PER_SECOND))
+    logits = network.message.carriers.logits(stream.reshape(6, FRAMES_PER_SECOND, -1))
     loud = [0, 1, 4, 5]
     assert ((network.message.code.decode(logits[loud]) > 0) == (messages[loud] > 0)).mean() > 0.95
 
@@ -238,13 +240,13 @@ def test_silent_seconds_carry_nothing_and_spoil_nothing(network: Network, string
 def test_channels_are_marked_each_on_its_own_and_like_ones_once(
     network: Network, speech: NDArray[np.float32], strings: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = speech[-2 * SEGMENT :], strings[: 2 * SEGMENT]
+    one, other = speech[-2 * SEGMENT_SAMPLES :], strings[: 2 * SEGMENT_SAMPLES]
     audio = np.stack([one, np.zeros_like(one), one, other], 1)
-    alone = [_marked(_embedding(network, audio[:, [each]], RATE), [audio[:, [each]]])[:, 0] for each in range(4)]
+    alone = [_marked(_embedding(network, audio[:, [each]], SAMPLE_RATE), [audio[:, [each]]])[:, 0] for each in range(4)]
     passes, mark = [], network.mark
     monkeypatch.setattr(network, "mark", lambda *given: passes.append(1) or mark(*given))
-    marked = _marked(_embedding(network, audio, RATE), [audio])
-    assert len(passes) == 3 * len(network.parts(0, 2 * FRAMES, 2 * FRAMES))
+    marked = _marked(_embedding(network, audio, SAMPLE_RATE), [audio])
+    assert len(passes) == 3 * len(network.parts(0, 2 * FRAMES_PER_SECOND, 2 * FRAMES_PER_SECOND))
     assert np.array_equal(marked, np.stack(alone, 1))
     assert not marked[:, 1].any()
 
@@ -256,7 +258,7 @@ def test_channels_are_marked_each_on_its_own_and_like_ones_once(
 def test_no_sample_waits_longer_than_said(
     network: Network, strings: NDArray[np.float32], rate: int, block: int
 ) -> None:
-    audio = soxr.resample(strings, RATE, rate)[:, None]
+    audio = soxr.resample(strings, SAMPLE_RATE, rate)[:, None]
     embedding = _embedding(network, audio, rate, block=block)
     given, waits, piece = 0, [], rate // 100
     for start in range(0, len(audio), piece):
@@ -272,7 +274,7 @@ import numpy as np
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
 
-network = Network(Path(str(resources.files("ideaw").joinpath("models", "46+10"))))
+network = Network(Path(str(resources.files("ideaw").joinpath("weights", "46+10"))))
 network.mark = lambda host, message, code: 0.01 * host  # what is measured is everything around the network
 frames, code = np.zeros((1, 46), int), np.zeros(10, int)
 embedding = Embedding(network, frames, code, 22_050, 1, 38.0, 2.0**-15)
@@ -323,8 +325,8 @@ def test_says_that_nothing_is_below_8_khz(network: Network) -> None:
 def test_says_how_much_of_the_mark_is_left(network: Network, speech: NDArray[np.float32]) -> None:
     shares = []
     for gain, step in ((0.0, 0.0), (1.0, 0.0), (1.0, 2.0**-15), (0.1, 2.0**-7)):
-        audio = _on_grid(gain * speech[-2 * SEGMENT :, None], step)
-        embedding = _embedding(network, audio, RATE, step=step)
+        audio = _on_grid(gain * speech[-2 * SEGMENT_SAMPLES :, None], step)
+        embedding = _embedding(network, audio, SAMPLE_RATE, step=step)
         _marked(embedding, [audio])
         shares.append(embedding.left)
     silent, floats, narrow, narrowest = shares

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.excerpts import (
     ALL,
@@ -23,7 +23,7 @@ from ideaw.engine.excerpts import (
 from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import Search
-from ideaw.payload.code import locating_code
+from ideaw.modem.locating_code import locating_code
 
 
 def _search(network: Network, *keys: bytes) -> Search:
@@ -34,9 +34,9 @@ def _search(network: Network, *keys: bytes) -> Search:
 @pytest.fixture(scope="module")
 def marked(network: Network, strings: NDArray[np.float32]) -> NDArray[np.float32]:
     """Three seconds of music."""
-    audio, code = strings[: 3 * SEGMENT, None], locating_code(network.card.code_bits)
+    audio, code = strings[: 3 * SEGMENT_SAMPLES, None], locating_code(network.card.code_bits)
     frames = np.random.default_rng(0).integers(0, 2, (1, network.card.message_bits))
-    embedding = Embedding(network, frames, code, RATE, 1, network.card.snr, 0.0)
+    embedding = Embedding(network, frames, code, SAMPLE_RATE, 1, network.card.snr, 0.0)
     return np.concatenate([embedding.push(audio), embedding.finish()])[:, 0].astype(np.float32)
 
 
@@ -98,7 +98,7 @@ def test_the_grids_leave_no_speed_out() -> None:
 def test_a_speed_is_found(
     network: Network, marked: NDArray[np.float32], speed: float, grid: tuple[float, ...], rate: int
 ) -> None:
-    played = soxr.resample(marked, RATE * speed, rate)[: SECONDS * rate]
+    played = soxr.resample(marked, SAMPLE_RATE * speed, rate)[: SECONDS * rate]
     # Of all speeds, those that are near; the others take their time and find nothing.
     few = [each for each in grid if abs(each / speed - 1) < 0.07]
     found, chance = best_speed(_search(network, b"no key", network.key), played[:, None], rate, few)
@@ -108,13 +108,13 @@ def test_a_speed_is_found(
 
 def test_audio_that_was_not_played_faster_has_no_speed(network: Network, strings: NDArray[np.float32]) -> None:
     search = _search(network, network.key, b"no key")
-    for audio in (strings[: 4 * SEGMENT], np.zeros(4 * SEGMENT)):
-        assert best_speed(search, audio[:, None], RATE, NEAR)[1] > WORTH_READING
+    for audio in (strings[: 4 * SEGMENT_SAMPLES], np.zeros(4 * SEGMENT_SAMPLES)):
+        assert best_speed(search, audio[:, None], SAMPLE_RATE, NEAR)[1] > WORTH_READING
 
 
 def test_a_speed_is_told_with_its_key_alone(network: Network, marked: NDArray[np.float32]) -> None:
-    assert best_speed(_search(network, network.key), marked[:, None], RATE, [1.0])[1] < 1e-9
-    assert best_speed(_search(network, b"no key", b"nor this"), marked[:, None], RATE, [1.0])[1] > WORTH_READING
+    assert best_speed(_search(network, network.key), marked[:, None], SAMPLE_RATE, [1.0])[1] < 1e-9
+    assert best_speed(_search(network, b"no key", b"nor this"), marked[:, None], SAMPLE_RATE, [1.0])[1] > WORTH_READING
 
 
 # Channels
@@ -130,14 +130,17 @@ def test_as_much_is_kept_as_channels_need_and_memory_allows() -> None:
 def test_channels_that_hold_a_code_are_told(
     network: Network, marked: NDArray[np.float32], strings: NDArray[np.float32]
 ) -> None:
-    search, other = _search(network, b"no key", network.key), strings[3 * SEGMENT : 6 * SEGMENT]
+    search, other = _search(network, b"no key", network.key), strings[3 * SEGMENT_SAMPLES : 6 * SEGMENT_SAMPLES]
     beside = other * np.linalg.norm(marked) / np.linalg.norm(other)
-    assert best_channels(search, np.stack([beside, marked], 1), RATE)[0] == [1]
+    assert best_channels(search, np.stack([beside, marked], 1), SAMPLE_RATE)[0] == [1]
     noise = 0.03 * marked.std() * np.random.default_rng(0).standard_normal((len(marked), 2))
-    assert best_channels(search, np.stack([marked, -marked], 1) + noise, RATE)[0] == [0, 1]  # each has noise of its own
+    assert best_channels(search, np.stack([marked, -marked], 1) + noise, SAMPLE_RATE)[0] == [
+        0,
+        1,
+    ]  # each has noise of its own
     for channels in (np.stack([marked, -marked], 1), np.stack([beside, marked], 1)):
-        assert best_channels(search, channels, RATE)[1] < 1e-9
-        assert best_channels(_search(network, b"no key"), channels, RATE)[1] > WORTH_READING
+        assert best_channels(search, channels, SAMPLE_RATE)[1] < 1e-9
+        assert best_channels(_search(network, b"no key"), channels, SAMPLE_RATE)[1] > WORTH_READING
 
 
 def test_channels_are_asked_where_the_mix_does_not_say_it_all(
@@ -146,8 +149,10 @@ def test_channels_are_asked_where_the_mix_does_not_say_it_all(
     for quieter in (1.0, 0.5, 0.0):
         assert not are_apart(np.stack([marked, quieter * marked], 1))
     assert not are_apart(marked[:, None])
-    assert not are_apart(np.zeros((3 * SEGMENT, 2)))
-    assert not are_apart(np.stack([marked, 1e-3 * strings[3 * SEGMENT : 6 * SEGMENT]], 1))  # next to nothing
+    assert not are_apart(np.zeros((3 * SEGMENT_SAMPLES, 2)))
+    assert not are_apart(
+        np.stack([marked, 1e-3 * strings[3 * SEGMENT_SAMPLES : 6 * SEGMENT_SAMPLES]], 1)
+    )  # next to nothing
     assert are_apart(np.stack([marked, -marked], 1))
     assert are_apart(np.stack([marked, np.roll(marked, 3)], 1))
-    assert are_apart(np.stack([marked, marked, marked + 0.1 * strings[3 * SEGMENT : 6 * SEGMENT]], 1))
+    assert are_apart(np.stack([marked, marked, marked + 0.1 * strings[3 * SEGMENT_SAMPLES : 6 * SEGMENT_SAMPLES]], 1))

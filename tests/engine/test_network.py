@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 import ideaw
-from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
 from ideaw.audio.level import level
-from ideaw.audio.spectrum import stft
+from ideaw.audio.stft import stft
 from ideaw.engine.network import ALONE, CARRIERS, GRAPHS, MOST_AT_ONCE, Network, Slots
 from ideaw.errors import ModelError
 from ideaw.nets.model import Ideaw
@@ -50,7 +50,7 @@ def sibling(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def host(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[np.complex64]:
-    """The spectra of two seconds of real audio and a bit, (2, frames, BINS)."""
+    """The spectra of two seconds of real audio and a bit, (2, frames, NUM_BINS)."""
     audio = np.stack([speech[40_000:60_000], strings[40_000:60_000]])
     return stft(audio / level(audio))
 
@@ -145,7 +145,7 @@ def test_each_input_of_the_marking_graph_counts(network: Network, host: NDArray[
         assert np.abs(network.mark(*mixed) - residual).max() > 1e-2 * np.abs(residual).max()
 
 
-@pytest.mark.parametrize("frames", [2, 3, FRAMES, 80])
+@pytest.mark.parametrize("frames", [2, 3, FRAMES_PER_SECOND, 80])
 def test_any_number_of_frames_and_spectra_is_taken(network: Network, host: NDArray[np.complex64], frames: int) -> None:
     part = host[:, :frames]
     code, rest = network.locate(part)
@@ -270,7 +270,7 @@ def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
         {"whole": 1},
         {"code_slots": 641},
         {"bins": 481},
-        {"bins": 2 * BINS + 2},
+        {"bins": 2 * NUM_BINS + 2},
         {"bins": "x"},
         {"context": 39},
         {"context": {"mark": 36, "locate": 15}},
@@ -390,8 +390,8 @@ def _damages() -> dict[str, Callable[[Path, Network], object]]:
         "text": lambda path, _: path.write_text("no carriers at all"),
         "no header": lambda path, _: path.write_bytes(header(b"[1, 2]")),
         "header without entries": lambda path, _: path.write_bytes(header(b'{"code.read": 3}')),
-        "single precision": with_maps(code_read=np.zeros((32, FRAMES, 480), np.float32)),
-        "another size": with_maps(message_write=np.zeros((97, FRAMES, 480), np.float16)),
+        "single precision": with_maps(code_read=np.zeros((32, FRAMES_PER_SECOND, 480), np.float32)),
+        "another size": with_maps(message_write=np.zeros((97, FRAMES_PER_SECOND, 480), np.float16)),
         "one left out": without,
     }
 

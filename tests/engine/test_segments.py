@@ -9,13 +9,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.engine.network import Network, Slots
 from ideaw.engine.segments import BATCH, decoded_together, embed_segments, extract_segments
 from ideaw.marker import model_folder, model_names
+from ideaw.modem.fec import block_code, every_message
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.model import Ideaw
-from ideaw.payload.correction import block_code, every_message
 from ideaw.train.export import load_weights
 
 Bits = tuple[NDArray[np.integer], NDArray[np.integer]]
@@ -30,7 +30,11 @@ def model(folder: Path) -> Ideaw:
 @pytest.fixture(scope="module")
 def segments(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[np.float32]:
     """Three seconds of speech and three of music, one of them as quiet as −60 dBFS, `(6, 16000)`."""
-    chosen = np.concatenate([speech[-3 * SEGMENT :], strings[: 3 * SEGMENT]]).reshape(6, SEGMENT).copy()
+    chosen = (
+        np.concatenate([speech[-3 * SEGMENT_SAMPLES :], strings[: 3 * SEGMENT_SAMPLES]])
+        .reshape(6, SEGMENT_SAMPLES)
+        .copy()
+    )
     chosen[1] *= 1e-3 / chosen[1].std()
     return chosen
 
@@ -198,7 +202,7 @@ def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArra
     said, said_code = decoded_together(network, slots, np.zeros(network.card.code_slots, np.float32))
     assert np.array_equal(said > 0, message)
     assert np.array_equal(said_code > 0, code)
-    audio = speech[2 * SEGMENT : 4 * SEGMENT].reshape(2, SEGMENT)
+    audio = speech[2 * SEGMENT_SAMPLES : 4 * SEGMENT_SAMPLES].reshape(2, SEGMENT_SAMPLES)
     bits = np.stack([message, 1 - message]), np.stack([code, 1 - code])
     read = extract_segments(network, embed_segments(network, audio, *bits, 38.0))
     assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
@@ -210,10 +214,10 @@ def test_a_segment_is_read_up_to_a_twentieth_of_a_second_off_its_place(
     name: str, late: int, speech: NDArray[np.float32]
 ) -> None:
     network = Network(Path(str(model_folder(name))))
-    audio = speech[2 * SEGMENT : 5 * SEGMENT].reshape(3, SEGMENT)
+    audio = speech[2 * SEGMENT_SAMPLES : 5 * SEGMENT_SAMPLES].reshape(3, SEGMENT_SAMPLES)
     bits = _bits(network, 3)
     shifted = np.roll(np.pad(embed_segments(network, audio, *bits, network.card.snr), ((0, 0), (800, 800))), late, 1)
-    read = extract_segments(network, shifted[:, 800 : 800 + SEGMENT])
+    read = extract_segments(network, shifted[:, 800 : 800 + SEGMENT_SAMPLES])
     assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
 
 

@@ -9,14 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 
 
 @pytest.fixture(scope="session")
 def seconds(speech: NDArray[np.float32], music: NDArray[np.float32]) -> Tensor:
-    """Six segments of a second, (6, SEGMENT): three of speech, three of music."""
-    strings = soxr.resample(music.mean(1), 44_100, RATE)
-    return torch.from_numpy(np.concatenate([speech, strings[: 6 * SEGMENT]]).reshape(-1, SEGMENT)[::2].copy())
+    """Six segments of a second, (6, SEGMENT_SAMPLES): three of speech, three of music."""
+    strings = soxr.resample(music.mean(1), 44_100, SAMPLE_RATE)
+    return torch.from_numpy(
+        np.concatenate([speech, strings[: 6 * SEGMENT_SAMPLES]]).reshape(-1, SEGMENT_SAMPLES)[::2].copy()
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from ideaw.audio.grid import FRAMES, HOP, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SEGMENT_SAMPLES
+from ideaw.modem import carriers as numpy_carriers
+from ideaw.modem.carriers import MESSAGE_LENGTHS
 from ideaw.nets.carriers import BAND, Carriers, LearnedSignals, LearnedStreams, drawn, turn
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.model import Ideaw
-from ideaw.payload import carriers as numpy_carriers
-from ideaw.payload.carriers import MESSAGE_LENGTHS
 
 BINS = NetConfig().bins
 
@@ -29,9 +29,9 @@ def test_drawn_carriers_are_those_of_numpy(slots: int) -> None:
     theirs = numpy_carriers.drawn(slots, BINS, b"training", b"message", MESSAGE_LENGTHS)
     sent = _slots(3, slots)
     stream = ours.stream(sent, None)
-    assert stream.shape == (3, FRAMES, BINS)
+    assert stream.shape == (3, FRAMES_PER_SECOND, BINS)
     assert np.array_equal(stream.numpy(), theirs.stream(sent.numpy()))
-    heard = torch.randn(3, FRAMES, BINS)
+    heard = torch.randn(3, FRAMES_PER_SECOND, BINS)
     # Both sum in single precision, in another order.
     expected = theirs.logits(theirs.narrow(heard.numpy()))
     assert np.abs(ours.logits(heard, None).numpy() - expected).max() < 1e-4 * np.abs(expected).max()
@@ -46,7 +46,7 @@ def test_all_drawn_slots_together_fill_a_second_and_none_hears_another(slots: in
     heard = carriers.logits(stream, None)
     assert torch.equal(heard > 0, sent > 0)
     # As loud as a slot has numbers: all but the last tiles are dealt evenly.
-    even = FRAMES * BINS / slots
+    even = FRAMES_PER_SECOND * BINS / slots
     assert ((heard.abs() - even).abs() < 3 * 2 * 2).all()
 
 
@@ -68,7 +68,7 @@ def test_drawn_carriers_are_no_users() -> None:
 @pytest.mark.parametrize("slots", [1, 10, 46])
 def test_learned_carriers_begin_with_variance_one_and_readers_as_their_writers(slots: int) -> None:
     carriers = _learned(slots)
-    assert carriers.write.shape == carriers.read.shape == (slots, SEGMENT)
+    assert carriers.write.shape == carriers.read.shape == (slots, SEGMENT_SAMPLES)
     # 16,000 independent samples tell a variance to about 1.1 %.
     assert float(carriers.write.detach().sum(0).var()) == pytest.approx(1, abs=0.05)
     sent = _slots(20, slots)
@@ -81,7 +81,7 @@ def test_learned_carriers_begin_with_variance_one_and_readers_as_their_writers(s
 def test_a_learned_carrier_is_a_signal_on_a_ring() -> None:
     carriers = _learned(3)
     before = carriers().stream(torch.eye(3), torch.full((3,), 5))
-    carriers.write.copy_(carriers.write.roll(-5 * HOP, 1))
+    carriers.write.copy_(carriers.write.roll(-5 * HOP_SAMPLES, 1))
     after = carriers().stream(torch.eye(3), None)
     assert torch.allclose(before, after, atol=1e-5)
 
@@ -93,19 +93,19 @@ def test_learned_streams_begin_as_bands_that_are_read_a_tenth_of_a_second_off() 
     assert not carriers.write.sum(1).any()  # no mean, so that steady tones say nothing
     held = carriers.write[:, 0].abs().sum(1)
     assert set(held.tolist()) <= {BAND * 7.0, BAND * 8.0}
-    sent, tenth = _slots(6, 32), FRAMES // 10
+    sent, tenth = _slots(6, 32), FRAMES_PER_SECOND // 10
     heard = carriers.logits(carriers.stream(sent, None).roll(tenth, 1), None)
     assert torch.equal(heard > 0, sent > 0)
-    assert (heard.abs() >= 0.6 * FRAMES * held).all()
+    assert (heard.abs() >= 0.6 * FRAMES_PER_SECOND * held).all()
 
 
 def test_turning_begins_each_ring_at_its_own_frame() -> None:
-    ring, phase = torch.randn(6, FRAMES, 8), torch.arange(6) * 13
+    ring, phase = torch.randn(6, FRAMES_PER_SECOND, 8), torch.arange(6) * 13
     turned = turn(ring, phase)
     for one, before, by in zip(turned, ring, phase.tolist(), strict=True):
         assert torch.equal(one, before.roll(-by, 0))
     assert torch.equal(turn(turned, -phase), ring)
-    assert torch.equal(turn(ring, phase + FRAMES), turned)
+    assert torch.equal(turn(ring, phase + FRAMES_PER_SECOND), turned)
     assert torch.equal(turn(turn(ring, phase), phase), turn(ring, 2 * phase))
     assert turn(ring, None) is ring
 
@@ -119,5 +119,5 @@ def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | 
     sent, phase = _slots(6, len(found.write)), torch.arange(6) * 11 + 3
     stream = found.stream(sent, phase)
     assert torch.equal(found.logits(stream, phase) > 0, sent > 0)
-    elsewhere = found.logits(stream, phase + FRAMES // 2)
+    elsewhere = found.logits(stream, phase + FRAMES_PER_SECOND // 2)
     assert elsewhere.abs().mean() < 0.2 * found.logits(stream, phase).abs().mean()

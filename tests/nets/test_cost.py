@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from ideaw.audio.grid import FRAMES
+from ideaw.audio.grid import FRAMES_PER_SECOND
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.model import Ideaw
@@ -61,7 +61,7 @@ def _parameters_by_hand(config: NetConfig) -> dict[str, int]:
 
 def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
     def work(nets: list[list[tuple[int, int]]]) -> int:
-        return sum(a * b for net in nets for a, b in net) * KERNEL * FRAMES * config.bands
+        return sum(a * b for net in nets for a, b in net) * KERNEL * FRAMES_PER_SECOND * config.bands
 
     blocks = [_block(config, width) for width in (config.message_width, config.code_width)]
     one, two = (n * work(b) for n, b in zip((config.message_blocks, config.code_blocks), blocks, strict=True))
@@ -99,7 +99,7 @@ def test_the_papers_network_has_its_size() -> None:
 
 
 def test_the_shipped_card_tells_the_default_networks_cost() -> None:
-    card = json.loads(resources.files("ideaw").joinpath("models", "46+10", "card.json").read_text("utf-8"))
+    card = json.loads(resources.files("ideaw").joinpath("weights", "46+10", "card.json").read_text("utf-8"))
     model = Ideaw(NetConfig())
     assert card["parameters"] == parameters(model)
     assert card["multiply_adds_per_second"] == multiply_adds(model)

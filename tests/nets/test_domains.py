@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ideaw.audio import masking
-from ideaw.audio.grid import BINS, FRAMES, WINDOW
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, WINDOW_SAMPLES
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.domains import EVERY, NEAR, SILENCE, Magnitudes, Spectrum, envelope, fold, unfold
 from ideaw.nets.spectrum import level, stft
@@ -19,7 +19,7 @@ from ideaw.nets.spectrum import level, stft
 
 @pytest.fixture(scope="module")
 def spectra(seconds: Tensor) -> Tensor:
-    """Six seconds as the network takes them, (6, FRAMES, BINS, 2)."""
+    """Six seconds as the network takes them, (6, FRAMES_PER_SECOND, NUM_BINS, 2)."""
     return torch.view_as_real(stft(seconds / level(seconds)))
 
 
@@ -35,7 +35,7 @@ def test_unfolding_undoes_folding(squeeze: int, frames: int, parts: int) -> None
     folded = fold(lines, parts, config.bands)
     assert folded.shape == (2, config.channels, frames, config.bands)
     assert torch.equal(unfold(folded, parts), lines)
-    assert BINS - 1 - squeeze < config.bins < BINS
+    assert NUM_BINS - 1 - squeeze < config.bins < NUM_BINS
 
 
 def test_channels_are_neighbouring_bins() -> None:
@@ -46,7 +46,7 @@ def test_channels_are_neighbouring_bins() -> None:
 def test_the_papers_domain_is_the_spectrum_itself(spectra: Tensor) -> None:
     domain = Spectrum(PAPER)
     host, side = domain.look(spectra)
-    assert host.shape == (6, 2, FRAMES, BINS - 1)
+    assert host.shape == (6, 2, FRAMES_PER_SECOND, NUM_BINS - 1)
     assert side.shape[1] == domain.side == 0
     back = domain.residual(spectra, host)
     assert torch.equal(back[..., :-1, :], spectra[..., :-1, :])
@@ -56,8 +56,8 @@ def test_the_papers_domain_is_the_spectrum_itself(spectra: Tensor) -> None:
 def test_magnitudes_are_looked_at_whatever_their_phases(spectra: Tensor) -> None:
     domain = Magnitudes(NetConfig())
     host, side = domain.look(spectra)
-    assert host.shape == (6, 24, FRAMES, 20)
-    assert side.shape == (6, domain.side, FRAMES, 20)
+    assert host.shape == (6, 24, FRAMES_PER_SECOND, 20)
+    assert side.shape == (6, domain.side, FRAMES_PER_SECOND, 20)
     for same, exactly in ((-spectra, True), (spectra.flip(-1), True), (_turned(spectra), False)):
         for ours, theirs in zip(domain.look(same), (host, side), strict=True):
             assert torch.equal(ours, theirs) or (not exactly and torch.allclose(ours, theirs, atol=1e-3))
@@ -80,7 +80,7 @@ def test_loud_and_quiet_look_alike_and_the_side_tells_which(spectra: Tensor) -> 
 
 
 def test_silence_looks_finite() -> None:
-    silence = torch.zeros(1, 3, BINS, 2, requires_grad=True)
+    silence = torch.zeros(1, 3, NUM_BINS, 2, requires_grad=True)
     domain = Magnitudes(NetConfig())
     host, side = domain.look(silence)
     residual = domain.residual(silence, torch.ones_like(host))
@@ -92,7 +92,7 @@ def test_silence_looks_finite() -> None:
 
 def test_a_residual_is_the_host_louder_or_softer(spectra: Tensor) -> None:
     config = NetConfig()
-    change = torch.randn(6, config.channels, FRAMES, config.bands)
+    change = torch.randn(6, config.channels, FRAMES_PER_SECOND, config.bands)
     residual = Magnitudes(config).residual(spectra, change)
     assert not residual[..., config.bins :, :].any()
     gain = _complex(residual)[..., : config.bins] / _complex(spectra)[..., : config.bins]
@@ -103,18 +103,18 @@ def test_a_residual_is_the_host_louder_or_softer(spectra: Tensor) -> None:
 @pytest.mark.parametrize("shaping", [0.0, 0.4, 1.0])
 def test_a_residual_follows_a_power_of_the_envelope(spectra: Tensor, shaping: float) -> None:
     config = NetConfig(shaping=shaping)
-    residual = Magnitudes(config).residual(spectra, torch.ones(6, config.channels, FRAMES, config.bands))
+    residual = Magnitudes(config).residual(spectra, torch.ones(6, config.channels, FRAMES_PER_SECOND, config.bands))
     power, host = (both[..., : config.bins, :].square().sum(-1) for both in (residual, spectra))
     assert torch.allclose(power, host * envelope(host) ** (shaping - 1), rtol=1e-3)
 
 
 def test_a_residual_stays_near_the_masking_curve_where_there_is_a_headroom(spectra: Tensor) -> None:
-    change = torch.randn(6, NetConfig().channels, FRAMES, NetConfig().bands)
+    change = torch.randn(6, NetConfig().channels, FRAMES_PER_SECOND, NetConfig().bands)
     free, bound = (
         Magnitudes(replace(NetConfig(), headroom=headroom)).residual(spectra, change) for headroom in (None, 20.0)
     )
     bins = NetConfig().bins
-    bands = masking.Bands.of(WINDOW, bins)
+    bands = masking.Bands.of(WINDOW_SAMPLES, bins)
     host, before, after = (each[..., :bins, :].square().sum(-1).double().numpy() for each in (spectra, free, bound))
     curve = masking.curve(host, bands, np.log10)
     was, left = (10 * np.log10(each @ bands.inside.T / curve) for each in (before, after))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import PAPER, NetConfig
 from ideaw.nets.model import Ideaw, apart, limit
@@ -121,9 +121,12 @@ def test_stage_one_alone_is_read_without_stage_two(
 def test_a_mark_is_read_at_the_phase_it_was_embedded_at(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both
 ) -> None:
-    phase = torch.arange(len(seconds)) * 11 % FRAMES
+    phase = torch.arange(len(seconds)) * 11 % FRAMES_PER_SECOND
     marked = model.embed(seconds, *slots, 21.0, carriers, phase)
-    right = [_right(model.extract(marked, carriers, phase + by), slots) for by in (0, FRAMES, FRAMES // 2)]
+    right = [
+        _right(model.extract(marked, carriers, phase + by), slots)
+        for by in (0, FRAMES_PER_SECOND, FRAMES_PER_SECOND // 2)
+    ]
     assert right[0] == right[1] > 0.84
     assert abs(right[2] - 0.5) < 0.1
 
@@ -153,7 +156,7 @@ def test_a_frame_reaches_no_further_than_the_context_says() -> None:
     config = NetConfig(6, 3, 8, 4, balance_blocks=2, **TINY)  # type: ignore[arg-type]
     model, at = Ideaw(config), max(config.context.values()) + 20
     frames = 2 * at
-    spectrum, streams = torch.randn(1, frames, BINS, 2), torch.randn(2, 1, frames, config.bins)
+    spectrum, streams = torch.randn(1, frames, NUM_BINS, 2), torch.randn(2, 1, frames, config.bins)
     _, *rest = model.locate(spectrum)
     inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": rest}
     assert set(inputs) == set(config.context)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ideaw.audio import level as numpy_level
-from ideaw.audio import spectrum as numpy_spectrum
-from ideaw.audio.grid import BINS, EDGE, FRAMES, HOP, SEGMENT
+from ideaw.audio import stft as numpy_spectrum
+from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.nets.spectrum import istft, level, stft
 
 # Both sides compute in single precision, in another order.
@@ -23,30 +23,30 @@ def _apart(a: Tensor | NDArray[np.generic], b: Tensor | NDArray[np.generic]) -> 
 
 def test_stft_and_its_inverse_are_those_of_numpy(seconds: Tensor) -> None:
     spectrum = stft(seconds)
-    assert spectrum.shape == (len(seconds), FRAMES, BINS)
+    assert spectrum.shape == (len(seconds), FRAMES_PER_SECOND, NUM_BINS)
     assert _apart(spectrum, numpy_spectrum.stft(seconds.numpy())) < SINGLE
     whole = numpy_spectrum.istft(spectrum.numpy())
-    assert _apart(istft(spectrum), whole[:, EDGE:-EDGE]) < SINGLE
+    assert _apart(istft(spectrum), whole[:, EDGE_SAMPLES:-EDGE_SAMPLES]) < SINGLE
 
 
 def test_audio_comes_back_from_its_spectrum(seconds: Tensor) -> None:
     back = istft(stft(seconds))
     assert back.shape == seconds.shape
     # At the ends windows are missing, so what is there fades; it is whole where four windows overlap.
-    assert _apart(back[:, EDGE:-EDGE], seconds[:, EDGE:-EDGE]) < SINGLE
+    assert _apart(back[:, EDGE_SAMPLES:-EDGE_SAMPLES], seconds[:, EDGE_SAMPLES:-EDGE_SAMPLES]) < SINGLE
 
 
 @pytest.mark.parametrize("hops", [2, 3, 64, 131])
 def test_any_number_of_hops_gives_as_many_frames(seconds: Tensor, hops: int) -> None:
-    samples = seconds.reshape(1, -1)[:, : hops * HOP]
+    samples = seconds.reshape(1, -1)[:, : hops * HOP_SAMPLES]
     spectrum = stft(samples)
-    assert spectrum.shape == (1, hops, BINS)
+    assert spectrum.shape == (1, hops, NUM_BINS)
     assert istft(spectrum).shape == samples.shape
 
 
 def test_on_a_ring_the_end_runs_into_the_beginning(seconds: Tensor) -> None:
     around = stft(seconds, ring=True)
-    tiled = stft(seconds.repeat(1, 3))[:, FRAMES : 2 * FRAMES]
+    tiled = stft(seconds.repeat(1, 3))[:, FRAMES_PER_SECOND : 2 * FRAMES_PER_SECOND]
     assert _apart(around, tiled) < SINGLE
 
 
@@ -55,7 +55,7 @@ def test_a_ring_comes_back_whole(seconds: Tensor) -> None:
 
 
 def test_a_ring_turned_by_hops_has_its_frames_turned(seconds: Tensor) -> None:
-    turned = stft(seconds.roll(-5 * HOP, 1), ring=True)
+    turned = stft(seconds.roll(-5 * HOP_SAMPLES, 1), ring=True)
     assert _apart(turned, stft(seconds, ring=True).roll(-5, 1)) < SINGLE
 
 
@@ -69,5 +69,5 @@ def test_the_level_is_that_of_numpy(speech: NDArray[np.float32], gain: float) ->
 
 
 def test_the_level_of_a_steady_tone_is_its_rms() -> None:
-    tone = 0.5 * torch.sin(torch.arange(2 * SEGMENT) * (2 * torch.pi * 640 / SEGMENT))
+    tone = 0.5 * torch.sin(torch.arange(2 * SEGMENT_SAMPLES) * (2 * torch.pi * 640 / SEGMENT_SAMPLES))
     assert torch.allclose(level(tone[None]), torch.tensor(0.5 / 2**0.5), rtol=1e-3)

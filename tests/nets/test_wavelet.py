@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ideaw.attacks.batch import TRAINING, Draw
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.kinds import make
@@ -36,7 +36,7 @@ def _bits(number: int) -> Tensor:
 
 @torch.no_grad()
 def test_the_approximation_holds_the_lower_half_of_the_band_and_no_more() -> None:
-    model, time = _model(), torch.arange(RATE) / RATE
+    model, time = _model(), torch.arange(SAMPLE_RATE) / SAMPLE_RATE
     for frequency, kept in ((1_000, 1.0), (7_000, 0.0)):
         tone = torch.sin(2 * torch.pi * frequency * time)[None]
         assert abs(float(model._approximation(tone).square().sum() / tone.square().sum()) - kept) < 0.01

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ideaw.keys import PUBLIC, Key
 from ideaw.payload import checks
-from ideaw.payload.keys import PUBLIC, Key
 
 KEY = Key(bytes(range(16)))
 

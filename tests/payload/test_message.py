@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideaw.errors import MessageError
-from ideaw.payload.keys import PUBLIC, Key
+from ideaw.keys import PUBLIC, Key
 from ideaw.payload.message import KIND_BITS, LONG, Content, Message, layout
 
 SIZES = st.sampled_from([10, 22, 46])

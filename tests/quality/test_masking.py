@@ -7,16 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.quality.masking import FULL_SCALE, HOP, masking, middle
 
 
 def test_a_sine_at_full_scale_has_its_level() -> None:
-    sine = np.sin(2 * np.pi * 1_000 * np.arange(RATE) / RATE)
+    sine = np.sin(2 * np.pi * 1_000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)
     heard = masking(sine, sine)
     whole = 10 * np.log10((10 ** (heard.host / 10)).sum(1))
     assert whole[:-1] == pytest.approx(FULL_SCALE, abs=0.1)  # the last frame is not full
-    assert heard.host.shape == (-(-(RATE - 512) // HOP) + 1, len(heard.hertz))
+    assert heard.host.shape == (-(-(SAMPLE_RATE - 512) // HOP) + 1, len(heard.hertz))
 
 
 def test_nothing_is_heard_where_nothing_differs(speech: NDArray[np.float32]) -> None:
@@ -41,7 +41,7 @@ def test_louder_noise_is_heard_more(speech: NDArray[np.float32]) -> None:
 
 def test_the_most_audible_moment_is_where_the_noise_is(speech: NDArray[np.float32]) -> None:
     marked = speech.astype(np.float64)
-    marked[RATE : RATE + 400] += 0.05 * np.random.default_rng(0).standard_normal(400)
+    marked[SAMPLE_RATE : SAMPLE_RATE + 400] += 0.05 * np.random.default_rng(0).standard_normal(400)
     assert middle(masking(speech, marked).most_audible) == pytest.approx(1, abs=0.04)
 
 
@@ -63,7 +63,7 @@ def test_long_audio_is_held_against_the_curve_in_pieces(
 @pytest.mark.parametrize("sample", ["speech", "strings"])
 def test_the_shipped_mark_stays_nearer_to_the_curve_than_noise(sample: str, request: pytest.FixtureRequest) -> None:
     host = request.getfixturevalue(sample)
-    mark = masking(host, ideaw.load().embed(host, RATE, "ab12"))
+    mark = masking(host, ideaw.load().embed(host, SAMPLE_RATE, "ab12"))
     noise = np.random.default_rng(0).standard_normal(len(host))
     as_loud = masking(host, host + noise * np.sqrt(np.square(host).mean()) * 10 ** (-ideaw.load().card.snr / 20))
     assert mark.ratio < as_loud.ratio - 5

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.model import Ideaw
 from ideaw.train.loop import compile_blocks
 
@@ -22,7 +22,7 @@ with_a_compiler = pytest.mark.skipif(
 def _read(model: Ideaw) -> Tensor:
     """All slots of two segments of noise, marked and read; gradients are left in the parameters."""
     generator, config = torch.Generator().manual_seed(1), model.config
-    audio = 0.1 * torch.randn(2, SEGMENT, generator=generator)
+    audio = 0.1 * torch.randn(2, SEGMENT_SAMPLES, generator=generator)
     message, code = torch.ones(2, config.message_slots), -torch.ones(2, config.code_slots)
     carriers = model.carriers()
     marked = model.embed(audio, message, code, 20.0, carriers)

@@ -14,19 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ideaw.audio.grid import HOP, SEGMENT
+from ideaw.audio.grid import HOP_SAMPLES, SEGMENT_SAMPLES
 from ideaw.engine.network import Network
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
 from ideaw.marker import DEFAULT_MODEL, model_folder
+from ideaw.modem import carriers as numpy_carriers
+from ideaw.modem.fec import VERSION
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.kinds import make
 from ideaw.nets.model import Ideaw
 from ideaw.nets.spectrum import level, stft
-from ideaw.payload import carriers as numpy_carriers
-from ideaw.payload.correction import VERSION
 from ideaw.quality.masking import masking
 from ideaw.train import checkpoint, export
 from ideaw.train.export import export_model, export_run, load_weights, save_weights
@@ -81,8 +81,10 @@ def made(request: pytest.FixtureRequest, exported: Exported, tmp_path_factory: p
 
 @pytest.fixture(scope="module")
 def audio(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> Tensor:
-    """Two seconds of speech and two of music, (4, SEGMENT)."""
-    return torch.from_numpy(np.concatenate([speech[: 2 * SEGMENT], strings[: 2 * SEGMENT]]).reshape(4, SEGMENT))
+    """Two seconds of speech and two of music, (4, SEGMENT_SAMPLES)."""
+    return torch.from_numpy(
+        np.concatenate([speech[: 2 * SEGMENT_SAMPLES], strings[: 2 * SEGMENT_SAMPLES]]).reshape(4, SEGMENT_SAMPLES)
+    )
 
 
 def _apart(ours: NDArray[np.generic], theirs: Tensor) -> float:
@@ -156,7 +158,7 @@ def test_the_weights_are_the_runs_average(exported: Exported) -> None:
 @torch.no_grad()
 def test_each_graph_does_what_torch_does(made: Path, audio: Tensor, batch: int, frames: int) -> None:
     model = load_weights(made)
-    cut = audio.flatten().unfold(0, frames * HOP, SEGMENT // 2)[:batch]
+    cut = audio.flatten().unfold(0, frames * HOP_SAMPLES, SEGMENT_SAMPLES // 2)[:batch]
     spectrum = torch.view_as_real(stft(cut / level(cut)))
     width = model.config.parts * model.config.bins
     streams = torch.randn(2, batch, frames, width, generator=torch.Generator().manual_seed(1))
@@ -240,7 +242,7 @@ def test_shaping_headroom_and_level_may_be_given_anew(
 
 @torch.no_grad()
 def test_the_shipped_headroom_keeps_marks_nearer_to_the_masking_curve(speech: NDArray[np.float32]) -> None:
-    seconds = torch.from_numpy(speech.reshape(-1, SEGMENT).copy())
+    seconds = torch.from_numpy(speech.reshape(-1, SEGMENT_SAMPLES).copy())
     bound = load_weights(Path(str(model_folder(DEFAULT_MODEL))))
     assert bound.config.headroom is not None
     free = make(replace(bound.config, headroom=None)).eval()

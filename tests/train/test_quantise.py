@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import BINS, FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.engine.network import Network
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.marker import DEFAULT_MODEL, model_folder
@@ -60,8 +60,8 @@ def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
 def test_the_ranges_are_measured_on_what_occurs(model: Ideaw) -> None:
     feeds = quantise.feeds(model)
     assert set(feeds) == {"mark", "locate", "read"}
-    frames = quantise.SECONDS * FRAMES
-    assert feeds["mark"]["host"].shape == feeds["locate"]["received"].shape == (2, frames, BINS, 2)
+    frames = quantise.SECONDS * FRAMES_PER_SECOND
+    assert feeds["mark"]["host"].shape == feeds["locate"]["received"].shape == (2, frames, NUM_BINS, 2)
     assert set(np.unique(feeds["mark"]["message"])) == set(np.unique(feeds["mark"]["code"])) == {-1, 1}
     added = feeds["locate"]["received"] - feeds["mark"]["host"]
     assert np.linalg.norm(added) == pytest.approx(0.01 * np.linalg.norm(feeds["mark"]["host"]), rel=1e-3)  # 40 dB
@@ -232,7 +232,7 @@ def test_an_export_has_eight_bits_where_they_are_asked_for(tmp_path: Path, monke
 
 def test_eight_bits_are_shipped_and_read_as_they_were_written(speech: NDArray[np.float32]) -> None:
     network = Network(Path(str(model_folder(DEFAULT_MODEL))))
-    segments, rng = speech[2 * SEGMENT :].reshape(4, SEGMENT), np.random.default_rng(0)
+    segments, rng = speech[2 * SEGMENT_SAMPLES :].reshape(4, SEGMENT_SAMPLES), np.random.default_rng(0)
     message, code = (rng.integers(0, 2, (4, bits)) for bits in (network.card.message_bits, network.card.code_bits))
     marked = embed_segments(network, segments, message, code, 38.0)
     for logits, written in zip(extract_segments(network, marked), (message, code), strict=True):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING, Draw
 from ideaw.attacks.codecs import mp3, opus
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.model import Ideaw
 from ideaw.train import step
 from ideaw.train.data import Pool, load_pools
@@ -53,8 +53,8 @@ def test_the_last_rows_leave_as_many_as_the_codecs_share(model: Ideaw, pool: Poo
     trip = outcome.trip
     assert trip is not None
     assert len(trip) == 3
-    assert torch.equal(trip.marked[:, MARGIN : MARGIN + SEGMENT], outcome.marked[5:])
-    assert torch.equal(trip.batch.placed[:, MARGIN : MARGIN + SEGMENT], outcome.host[5:])
+    assert torch.equal(trip.marked[:, MARGIN : MARGIN + SEGMENT_SAMPLES], outcome.marked[5:])
+    assert torch.equal(trip.batch.placed[:, MARGIN : MARGIN + SEGMENT_SAMPLES], outcome.host[5:])
 
 
 def test_what_is_heard_is_what_the_codecs_make_of_what_was_sent(model: Ideaw, pool: Pool) -> None:
@@ -82,15 +82,15 @@ def test_in_the_next_step_they_come_first_and_are_marked_anew(
     assert trip is not None
     monkeypatch.setattr(step, "_cut", spy)
     outcome = _take(model, pool, CODED, 8, 1, trip)
-    assert outcome.host.shape == (8, SEGMENT)
-    assert torch.equal(outcome.host[:3], trip.batch.placed[:, MARGIN : MARGIN + SEGMENT])
+    assert outcome.host.shape == (8, SEGMENT_SAMPLES)
+    assert torch.equal(outcome.host[:3], trip.batch.placed[:, MARGIN : MARGIN + SEGMENT_SAMPLES])
     # The weights are still the same, so marked anew is marked as before, and what is read is what the codecs gave.
-    assert torch.allclose(outcome.marked[:3], trip.marked[:, MARGIN : MARGIN + SEGMENT], atol=1e-6)
+    assert torch.allclose(outcome.marked[:3], trip.marked[:, MARGIN : MARGIN + SEGMENT_SAMPLES], atol=1e-6)
     assert torch.allclose(seen[0][:3], trip.heard(), atol=1e-6)
     # Then noise on two rows and polarity on two; the last is read as it is.
-    untouched = (seen[0][:, MARGIN : MARGIN + SEGMENT] - outcome.marked).abs().amax(1) < 1e-7
+    untouched = (seen[0][:, MARGIN : MARGIN + SEGMENT_SAMPLES] - outcome.marked).abs().amax(1) < 1e-7
     assert untouched.tolist() == [False] * 7 + [True]
-    assert torch.equal(seen[0][5:7, MARGIN : MARGIN + SEGMENT], -outcome.marked[5:7])
+    assert torch.equal(seen[0][5:7, MARGIN : MARGIN + SEGMENT_SAMPLES], -outcome.marked[5:7])
 
 
 def test_a_trip_comes_back_from_its_tensors(model: Ideaw, pool: Pool) -> None:

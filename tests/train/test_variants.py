@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench import segments
 from ideaw.engine.network import Network
 from ideaw.errors import IdeawError, ModelError
@@ -106,10 +106,10 @@ def test_a_single_stage_reads_segments_and_finds_nothing(
     marker = ideaw.load(tmp_path / "model")
     assert (marker.message_bits, marker.code_bits) == (9, 0)
     bits = np.random.default_rng(1).integers(0, 2, (6, 9))
-    audio = speech.reshape(-1, SEGMENT)
+    audio = speech.reshape(-1, SEGMENT_SAMPLES)
     message, code = marker.extract_segment(marker.embed_segment(audio, bits, np.empty((6, 0), int), snr=10.0))
     assert ((message > 0) == bits).mean() > 0.85
     assert code.shape == (6, 0)
-    for call in (lambda: marker.embed(speech, RATE, [1]), lambda: marker.detect(speech, RATE)):
+    for call in (lambda: marker.embed(speech, SAMPLE_RATE, [1]), lambda: marker.detect(speech, SAMPLE_RATE)):
         with pytest.raises(ModelError, match=r"9\+0 has no locating code"):
             call()

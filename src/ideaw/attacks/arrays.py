@@ -459,8 +459,8 @@ def overmark(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: floa
     Its form for training is the network's own: `train/step.py` marks a share of each batch twice.
     """
     from ideaw.engine.network import Network
+    from ideaw.keys import Key
     from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
-    from ideaw.payload.keys import Key
 
     begin = int(rng.integers(rate)) if len(samples) >= 2 * rate else 0
     other = Marker(Network(model_folder(DEFAULT_MODEL)), key=Key(rng.bytes(16)))

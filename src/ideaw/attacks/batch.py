@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from ideaw.attacks import filters, responses, rooms
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 
 Strength = float | tuple[float, float]
 ROOMS = 64
@@ -101,7 +101,7 @@ def _straight_through(x: Tensor, y: Tensor) -> Tensor:
 
 def _frequencies(length: int, device: torch.device) -> Tensor:
     """Frequencies in Hz of a real FFT of `length` samples, (1, length // 2 + 1)."""
-    return torch.fft.rfftfreq(length, 1 / RATE, device=device)[None]
+    return torch.fft.rfftfreq(length, 1 / SAMPLE_RATE, device=device)[None]
 
 
 def _filter(x: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
@@ -149,11 +149,11 @@ def _pass(
     zero_phase: bool | tuple[bool, ...],
     high: bool,
 ) -> Tensor:
-    corner = draw.strength(cutoff, len(x), geometric=True) * (math.pi / RATE)
+    corner = draw.strength(cutoff, len(x), geometric=True) * (math.pi / SAMPLE_RATE)
     poles, both_ways = draw.choose(order), draw.choose(zero_phase)
 
     def response(frequency: Tensor) -> Tensor:
-        angle = (frequency * (math.pi / RATE)).clip(filters.LOWEST_ANGLE, filters.HIGHEST_ANGLE)
+        angle = (frequency * (math.pi / SAMPLE_RATE)).clip(filters.LOWEST_ANGLE, filters.HIGHEST_ANGLE)
         h = filters.butterworth(angle.tan() / corner.tan(), poles, high)
         return abs(h) ** 2 if both_ways else h
 
@@ -232,7 +232,7 @@ def resample(
 ) -> Tensor:
     """To `ratio` times the rate and back: what two passes of a resampler's filter leave, with no aliases.
     `start` is where the filter begins to fall, in parts of the lower Nyquist frequency."""
-    nyquist = min(1.0, draw.choose(ratio)) * RATE / 2
+    nyquist = min(1.0, draw.choose(ratio)) * SAMPLE_RATE / 2
     fall = draw.strength(start, len(x)) * nyquist
     stop = fall + responses.RESAMPLER_WIDTH * nyquist
     return _filter(x, lambda frequency: responses.fall(frequency, fall, stop) ** 2)
@@ -320,7 +320,7 @@ def polarity(x: Tensor, draw: Draw) -> Tensor:
 def shift(x: Tensor, draw: Draw, seconds: Strength = 0.1) -> Tensor:
     """Later by `seconds` (earlier if negative), in whole samples; zeros move in."""
     batch, n = x.shape
-    by = draw.strength(seconds, batch) * RATE
+    by = draw.strength(seconds, batch) * SAMPLE_RATE
     return _at(x, torch.arange(n, device=x.device) - by.round().long().expand(batch, 1))
 
 
@@ -349,7 +349,7 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
     oversampling = 4
     pace = draw.strength(factor, batch)
     length = filters.fast_length(n + 2_000)
-    nyquist = RATE / 2 / pace.clamp_min(1.0)
+    nyquist = SAMPLE_RATE / 2 / pace.clamp_min(1.0)
     start = responses.RESAMPLER_PASS * nyquist
     kept = responses.fall(_frequencies(length, x.device), start, start + responses.RESAMPLER_WIDTH * nyquist)
     fine = torch.fft.irfft(torch.fft.rfft(x, length) * kept, length * oversampling) * oversampling
@@ -367,7 +367,7 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
 def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> Tensor:
     """Add the audio itself, `delay` seconds later, times `gain`."""
     batch, n = x.shape
-    by = draw.strength(delay, batch) * RATE
+    by = draw.strength(delay, batch) * SAMPLE_RATE
     late = _at(x, torch.arange(n, device=x.device) - by.round().long().expand(batch, 1))
     return x + draw.strength(gain, batch) * late
 
@@ -380,7 +380,7 @@ def _rooms(decay: Strength, distance: Strength, device: torch.device) -> Tensor:
         [float(rng.uniform(*value)) if isinstance(value, tuple) else value for value in (decay, distance)]
         for _ in range(ROOMS)
     ]
-    taps = [torch.from_numpy(rooms.response(RATE, rng, *of)).float() for of in drawn]
+    taps = [torch.from_numpy(rooms.response(SAMPLE_RATE, rng, *of)).float() for of in drawn]
     return torch.nn.utils.rnn.pad_sequence(taps, batch_first=True).to(device)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.errors import MissingExtraError
 
 MP3_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
@@ -152,7 +152,7 @@ def _pool() -> ProcessPoolExecutor:
 
 
 def _each(codec: Callable[..., np.ndarray], clips: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
-    return np.stack(list(_pool().map(codec, clips, [RATE] * len(clips), strengths)))
+    return np.stack(list(_pool().map(codec, clips, [SAMPLE_RATE] * len(clips), strengths)))
 
 
 def mp3_clips(clips: np.ndarray, kbps: Sequence[int]) -> np.ndarray:

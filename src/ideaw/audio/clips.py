@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.errors import FileError
 
 SUFFIXES = {".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif"}
@@ -44,6 +44,6 @@ def _decode(source: Path | io.BytesIO, name: str) -> np.ndarray:
     except soundfile.LibsndfileError as error:
         raise FileError(f"{name} cannot be decoded: {error.error_string}") from error
     mono = samples.mean(1)
-    if rate != RATE:
-        mono = soxr.resample(mono, rate, RATE)
+    if rate != SAMPLE_RATE:
+        mono = soxr.resample(mono, rate, SAMPLE_RATE)
     return np.clip(np.rint(mono * 32768), -32768, 32767).astype(np.int16)

@@ -15,10 +15,12 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio import plain, sources, targets
-from ideaw.audio.blocks import BLOCK, Blocks
+from ideaw.audio import atomic
+from ideaw.audio import read as sndfile_reader
+from ideaw.audio import write as sndfile_writer
+from ideaw.audio.buffer import BLOCK, Blocks
 from ideaw.audio.encoding import Encoding
-from ideaw.audio.sources import Source
+from ideaw.audio.read import Source
 from ideaw.errors import FileError, MissingExtraError
 
 __all__ = ["BLOCK", "EXTENSIONS", "WITH_AV", "Encoding", "Recording", "Source", "Write"]
@@ -26,7 +28,7 @@ __all__ = ["BLOCK", "EXTENSIONS", "WITH_AV", "Encoding", "Recording", "Source", 
 WITH_AV = {".m4a": "M4A", ".mp4": "M4A"}
 """Extensions written through PyAV."""
 
-EXTENSIONS = (*targets.EXTENSIONS, *WITH_AV)
+EXTENSIONS = (*sndfile_writer.EXTENSIONS, *WITH_AV)
 """Extensions that can be written."""
 
 Write = Callable[[NDArray[np.floating]], None]
@@ -46,8 +48,8 @@ class Recording:
 def opened(path: str | os.PathLike[str]) -> Iterator[Source]:
     """The file at `path`, whatever its extension says, to be read in blocks: in the memory of one, however long."""
     path = Path(path)
-    with plain.opened(path) as file:
-        reader = _with_av(path) if _needs_av(path, file.peek(16)) else sources
+    with atomic.opened(path) as file:
+        reader = _with_av(path) if _needs_av(path, file.peek(16)) else sndfile_reader
         with reader.opened(path, file) as source:
             yield source
 
@@ -71,9 +73,9 @@ def check_target(
 ) -> None:
     """Whether `writing` with the same arguments can begin; raises `FileError` or `MissingExtraError` if not."""
     path = Path(path)
-    writer = _with_av(path) if _extension(path) in WITH_AV else targets
+    writer = _with_av(path) if _extension(path) in WITH_AV else sndfile_writer
     writer.check(path, rate, channels, encoding, frames)
-    plain.check_place(path)
+    atomic.check_place(path)
 
 
 @contextlib.contextmanager
@@ -93,7 +95,7 @@ def writing(
     """
     path = Path(path)
     check_target(path, rate, channels, encoding, frames)
-    writer = _with_av(path) if _extension(path) in WITH_AV else targets
+    writer = _with_av(path) if _extension(path) in WITH_AV else sndfile_writer
     blocks, empty = Blocks(), True
 
     def write(piece: NDArray[np.floating]) -> None:
@@ -104,7 +106,7 @@ def writing(
             target.write(block)
         empty = empty and not len(piece)
 
-    with plain.placed(path) as temporary:
+    with atomic.placed(path) as temporary:
         target = writer.Target(path, temporary, rate, channels, encoding, frames)
         try:
             yield write
@@ -131,20 +133,20 @@ def write(
 def step(path: str | os.PathLike[str], encoding: Encoding) -> float:
     """The distance of two neighbouring sample values of what `write` would make of `encoding` there; 0 if any goes."""
     path = Path(path)
-    subtype = encoding.subtype if _extension(path) in WITH_AV else targets.fitting(path, encoding, 0).subtype
+    subtype = encoding.subtype if _extension(path) in WITH_AV else sndfile_writer.fitting(path, encoding, 0).subtype
     bits = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", subtype)
     return 2.0 ** (1 - int(bits[1])) if bits else 0.0
 
 
 def same_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Raises `FileError` if both names lead to one file, by another spelling or a link too."""
-    if plain.same(Path(source), Path(target)):
+    if atomic.same(Path(source), Path(target)):
         raise FileError(f"{target} is the input itself; give another name for the output")
 
 
 def _needs_av(path: Path, opening: bytes) -> bool:
     matroska, asf = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75"
-    bare = path.suffix.lower() == ".aac" and not opening.startswith(sources.KNOWN)  # AAC has no magic number
+    bare = path.suffix.lower() == ".aac" and not opening.startswith(sndfile_reader.KNOWN)  # AAC has no magic number
     return bare or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))
 
 
@@ -162,7 +164,7 @@ def _extension(path: Path) -> str:
 def _with_av(path: Path) -> ModuleType:
     """The module on PyAV, which is an optional package."""
     try:
-        from ideaw.audio import containers
+        from ideaw.audio import pyav
     except ImportError as problem:
         raise MissingExtraError(f'{path} needs PyAV; install it with: pip install "ideaw[formats]"') from problem
-    return containers
+    return pyav

@@ -7,24 +7,24 @@ one definition for a segment of a second and for a file of hours. `nets/spectrum
 
 import numpy as np
 
-from ideaw.audio.grid import FRAMES, HOP
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
 
 FLOOR = 1e-4
 """Level of silence, −80 dBFS: what is quieter is not brought up further."""
 
-NEAR = FRAMES // 2 + 1
+NEAR = FRAMES_PER_SECOND // 2 + 1
 """Hops around a moment that its level depends on."""
 
 
 def level(samples: np.ndarray) -> np.ndarray:
-    """(..., hops · HOP) samples → the level at each of them, the same shape, at least FLOOR."""
-    hops = samples.shape[-1] // HOP
-    power = np.square(samples, dtype=np.float64).reshape(*samples.shape[:-1], hops, HOP).mean(-1)
+    """(..., hops · HOP_SAMPLES) samples → the level at each of them, the same shape, at least FLOOR."""
+    hops = samples.shape[-1] // HOP_SAMPLES
+    power = np.square(samples, dtype=np.float64).reshape(*samples.shape[:-1], hops, HOP_SAMPLES).mean(-1)
     total = np.concatenate([np.zeros_like(power[..., :1]), np.cumsum(power, -1)], -1)
-    first = np.maximum(np.arange(hops) - FRAMES // 2, 0)
-    last = np.minimum(np.arange(hops) + FRAMES // 2 + 1, hops)
+    first = np.maximum(np.arange(hops) - FRAMES_PER_SECOND // 2, 0)
+    last = np.minimum(np.arange(hops) + FRAMES_PER_SECOND // 2 + 1, hops)
     around = np.sqrt((total[..., last] - total[..., first]) / (last - first)).clip(FLOOR)
-    centres = (np.arange(hops) + 0.5) * HOP - 0.5
-    moments = np.arange(hops * HOP)
+    centres = (np.arange(hops) + 0.5) * HOP_SAMPLES - 0.5
+    moments = np.arange(hops * HOP_SAMPLES)
     rows = [np.interp(moments, centres, row) for row in around.reshape(-1, hops)]
     return np.stack(rows).reshape(samples.shape).astype(np.float32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 
 PER_BARK = 2
 """Bands in a Bark."""
@@ -42,7 +42,7 @@ class Bands:
     @cache
     def of(cls, window: int, bins: int) -> "Bands":
         """The bands of the first `bins` of a spectrum of `window` samples at 16 kHz, in numpy."""
-        hertz = np.arange(bins) * RATE / window
+        hertz = np.arange(bins) * SAMPLE_RATE / window
         number = np.floor(_bark(hertz) * PER_BARK)
         inside = np.array([number == band for band in np.unique(number)], float)
         middles = inside @ hertz / inside.sum(1)

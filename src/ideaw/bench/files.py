@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio.blocks import Progress
-from ideaw.audio.rates import mix
+from ideaw.audio.buffer import Progress
+from ideaw.audio.resample import mix
 from ideaw.bench import subject
 from ideaw.bench.chances import wilson
 from ideaw.bench.folder import QUIETEST, paths_under
 from ideaw.bench.segments import CLEAN
 from ideaw.errors import FileError
+from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Given, Marker, load
-from ideaw.payload.keys import PUBLIC, Key
 from ideaw.results import Detection, Segment
 
 RATE = 44_100

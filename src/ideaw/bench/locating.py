@@ -18,15 +18,15 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ideaw.audio.blocks import Progress, cut
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.buffer import Progress, cut
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench import reference
 from ideaw.bench.reference import Located
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.network import Card, Network
 from ideaw.errors import ModelError
 from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
-from ideaw.payload.code import locating_code
+from ideaw.modem.locating_code import locating_code
 from ideaw.payload.message import Message
 from ideaw.results import Detection
 
@@ -101,9 +101,9 @@ def run(
         OURS: lambda audio: _first(marker, audio),
         PAPER: lambda audio: reference.search(network, audio, code),
         SINGLE: lambda audio: reference.search(network, audio, code, both_stages=True),
-        WHOLE: lambda audio: marker.detect(audio, RATE, speeds="none"),
+        WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none"),
     }
-    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, RATE, MESSAGE))
+    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, SAMPLE_RATE, MESSAGE))
     if single is not None:
         other = _single_stage(single, network.card)
         bits = np.concatenate([code, Message.of(MESSAGE).frame(network.card.message_bits)])
@@ -134,7 +134,7 @@ def run(
         if progress:
             progress((number + 1) / len(cases))
     named = None if single is None else other.card.name
-    return Table(network.card.name, repeats, reference.STEP / RATE, rows, named)
+    return Table(network.card.name, repeats, reference.STEP / SAMPLE_RATE, rows, named)
 
 
 def draw(table: Table, suffix: str = ".png") -> bytes:
@@ -159,7 +159,7 @@ def draw(table: Table, suffix: str = ".png") -> bytes:
 
 def _first(marker: Marker, audio: NDArray[np.float32]) -> Detection:
     """The first answer that tells of a mark, or the last one."""
-    answers = marker.detect_stream(cut(audio, RATE), RATE, latency=LATENCY)
+    answers = marker.detect_stream(cut(audio, SAMPLE_RATE), SAMPLE_RATE, latency=LATENCY)
     for answer in answers:
         if answer.found:
             break
@@ -177,7 +177,7 @@ def _single_stage(folder: Path, ours: Card) -> Network:
 
 def _by_segments(marker: Marker, audio: NDArray[np.float32], bits: NDArray[np.integer]) -> NDArray[np.float32]:
     """(n,) with the bits in each of its whole seconds."""
-    seconds = audio[: len(audio) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
+    seconds = audio[: len(audio) // SEGMENT_SAMPLES * SEGMENT_SAMPLES].reshape(-1, SEGMENT_SAMPLES)
     marked = marker.embed_segment(seconds, np.tile(bits, (len(seconds), 1)), np.empty((len(seconds), 0), int))
     return np.concatenate([marked.ravel(), audio[seconds.size :]])
 
@@ -185,8 +185,8 @@ def _by_segments(marker: Marker, audio: NDArray[np.float32], bits: NDArray[np.in
 def _file(mark: Mark, seconds: int, begin: int | None) -> NDArray[np.float32]:
     """(n,) at 16 kHz."""
     sample = resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()
-    audio = np.resize(soundfile.read(io.BytesIO(sample), dtype="float32")[0], seconds * RATE)
+    audio = np.resize(soundfile.read(io.BytesIO(sample), dtype="float32")[0], seconds * SAMPLE_RATE)
     if begin is not None:
-        first = round((begin + BESIDE) * RATE) if begin else 0
+        first = round((begin + BESIDE) * SAMPLE_RATE) if begin else 0
         audio[first:] = mark(audio[first:])
     return audio

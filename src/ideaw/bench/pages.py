@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench import report
 from ideaw.bench.chances import Share
 from ideaw.bench.folder import evenly
@@ -209,4 +209,4 @@ def _after(preset: Preset, subject: Subject, row: Row, number: int) -> Samples |
 
 
 def _track(subject: Subject, label: str, audio: Samples) -> Track:
-    return Track(label, mixed(audio, subject.rate)[: LISTENED_SECONDS * RATE], RATE)
+    return Track(label, mixed(audio, subject.rate)[: LISTENED_SECONDS * SAMPLE_RATE], SAMPLE_RATE)

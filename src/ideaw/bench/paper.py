@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import files, plain
-from ideaw.audio.blocks import Progress
-from ideaw.audio.grid import RATE
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio import atomic, files
+from ideaw.audio.buffer import Progress
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
 from ideaw.bench import locating, printed, report, segments
 from ideaw.bench.folder import packaged
@@ -223,17 +223,17 @@ def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) ->
     pictures = {
         "locating": Picture(searches, "Time over the place of the mark."),
         "waveforms": Picture(
-            plots.waveforms(clips, RATE),
+            plots.waveforms(clips, SAMPLE_RATE),
             "Host over marked audio; host and tenfold residual; a hundred samples of them around the peak.",
         ),
-        "spectrograms": Picture(plots.spectrograms(clips, RATE), "Host, marked audio, residual."),
+        "spectrograms": Picture(plots.spectrograms(clips, SAMPLE_RATE), "Host, marked audio, residual."),
     }
     for name, picture in pictures.items():
-        with plain.placed(folder / f"{name}.png") as temporary:
+        with atomic.placed(folder / f"{name}.png") as temporary:
             temporary.write_bytes(picture.content)
     sections = [Section("What was measured", [Text(note) for note in notes])]
     for sheet in outcome.sheets:
-        with plain.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
+        with atomic.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
         drawn = [pictures[sheet.name]] if sheet.name in pictures else []
         sections.append(Section(sheet.title, [Text(sheet.note), report.Table(sheet.heads, sheet.shown()), *drawn]))
@@ -248,9 +248,9 @@ def _players(title: str, host: NDArray[np.floating], marked: NDArray[np.floating
         "host": host,
         "marked": marked,
         f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
-        "marked, then MP3 64": catalogue.run("mp3", marked, RATE),
+        "marked, then MP3 64": catalogue.run("mp3", marked, SAMPLE_RATE),
     }
-    return Players(title, [Track(label, samples, RATE) for label, samples in heard.items()])
+    return Players(title, [Track(label, samples, SAMPLE_RATE) for label, samples in heard.items()])
 
 
 def _clips() -> plots.Clips:
@@ -259,7 +259,7 @@ def _clips() -> plots.Clips:
     speech, music = (_mono(packaged() / name) for name in ("speech.flac", "music.ogg"))
     quiet = speech * 10 ** (QUIET / 20) / np.sqrt(np.square(speech).mean())
     for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD / np.abs(music).max())):
-        marked = marker.embed(host, RATE, MESSAGE)
+        marked = marker.embed(host, SAMPLE_RATE, MESSAGE)
         level = 10 * np.log10(np.square(host).mean())
         found[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ideaw.audio.blocks import Progress
+from ideaw.audio.buffer import Progress
 from ideaw.bench import outcome, pages, runs
 from ideaw.bench.folder import QUIETEST, packaged, paths_under
 from ideaw.bench.outcome import QUALITY, Table

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio import files
-from ideaw.audio.blocks import Progress
-from ideaw.audio.grid import RATE
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio.buffer import Progress
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
 from ideaw.bench.folder import kind, paths_under
 from ideaw.marker import load
@@ -52,8 +52,8 @@ def run(
     for number, path in enumerate(chosen):
         recording = files.read(path)
         host = to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
-        marks.setdefault(kind(path), []).append(_measured(host, marker.embed(host, RATE, MESSAGE, snr=snr)))
-        coded.setdefault(kind(path), []).append(_measured(host, catalogue.run("mp3", host, RATE)))
+        marks.setdefault(kind(path), []).append(_measured(host, marker.embed(host, SAMPLE_RATE, MESSAGE, snr=snr)))
+        coded.setdefault(kind(path), []).append(_measured(host, catalogue.run("mp3", host, SAMPLE_RATE)))
         if progress:
             progress((number + 1) / len(chosen))
     by_kind, mp3 = ({of: _summary(values) for of, values in sorted(all_.items())} for all_ in (marks, coded))
@@ -64,7 +64,7 @@ def _measured(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[s
     values = {name: measure(host, changed) for name, measure in MEASURES.items()}
     against = masking(host, changed)
     values |= {"noise to mask": against.ratio, "masked": 100 * against.masked}
-    return values | {"lowest SNR": fidelity.lowest_snr(host, changed, RATE)}
+    return values | {"lowest SNR": fidelity.lowest_snr(host, changed, SAMPLE_RATE)}
 
 
 def _summary(values: list[dict[str, float]]) -> dict[str, float]:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.audio.level import level
-from ideaw.audio.spectrum import stft
+from ideaw.audio.stft import stft
 from ideaw.engine.network import Network
 from ideaw.engine.segments import NEARBY, SHIFTS
-from ideaw.payload.carriers import Carriers
+from ideaw.modem.carriers import Carriers
 from ideaw.payload.message import Content, Message
 
-STEP = SEGMENT // 10
+STEP = SEGMENT_SAMPLES // 10
 """Samples from one window to the next."""
 
 HERE = 1.15
@@ -39,9 +39,9 @@ def search(
     network: Network, audio: NDArray[np.float32], code: NDArray[np.integer], both_stages: bool = False
 ) -> Located:
     """Look for the first window of `(n,)` samples with this code and a message whose check is right."""
-    starts = range(0, len(audio) - SEGMENT + 1, STEP)
+    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, STEP)
     for number, start in enumerate(starts):
-        window = audio[None, start : start + SEGMENT]
+        window = audio[None, start : start + SEGMENT_SAMPLES]
         stream, rest = network.locate(stft(window / level(window)))
         message_stream = network.read(rest) if both_stages else None
         hops, slots = _clearest(stream, network.code.carriers)
@@ -59,9 +59,9 @@ def search(
 
 def search_single(network: Network, audio: NDArray[np.float32], code: NDArray[np.integer]) -> Located:
     """The same search with a network of one stage, in whose message the code comes first."""
-    starts = range(0, len(audio) - SEGMENT + 1, STEP)
+    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, STEP)
     for number, start in enumerate(starts):
-        window = audio[None, start : start + SEGMENT]
+        window = audio[None, start : start + SEGMENT_SAMPLES]
         _, rest = network.locate(stft(window / level(window)))
         _, slots = _clearest(network.read(rest), network.message.carriers)
         bits = network.message.code.decode(slots)[0] > 0

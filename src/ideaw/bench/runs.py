@@ -13,8 +13,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from ideaw.audio import plain
-from ideaw.audio.blocks import Progress
+from ideaw.audio import atomic
+from ideaw.audio.buffer import Progress
 from ideaw.errors import FileError, IdeawError
 
 CONFIGURATION, TRIALS = "run.json", "trials.jsonl"
@@ -36,14 +36,14 @@ class Run:
     def add(self, record: Record) -> None:
         """Keep one more trial."""
         if self._file is not None:
-            with plain.told(self._file), self._file.open("a", encoding="utf-8") as file:
+            with atomic.told(self._file), self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         self.records.append(record)
 
 
 def write(path: Path, content: str) -> None:
     """A file that appears whole or not at all."""
-    with plain.placed(path) as temporary:
+    with atomic.placed(path) as temporary:
         temporary.write_text(content, "utf-8")
 
 
@@ -97,7 +97,7 @@ def _quietly(start: Callable[..., None], *given: Any) -> None:
 
 def _claim(folder: Path, configuration: Mapping[str, Any]) -> None:
     """Make the folder one of this configuration, or see that it is."""
-    with plain.told(folder):
+    with atomic.told(folder):
         folder.mkdir(parents=True, exist_ok=True)
         held = sorted(path.name for path in folder.iterdir())
     place = folder / CONFIGURATION
@@ -120,7 +120,7 @@ def _read(file: Path) -> list[Record]:
         return []
     records: list[Record] = []
     good = 0
-    with plain.told(file), file.open("rb+") as lines:
+    with atomic.told(file), file.open("rb+") as lines:
         for line in lines:
             try:
                 if not line.endswith(b"\n"):

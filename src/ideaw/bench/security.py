@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.bench.subject import Bits, Samples, Subject
-from ideaw.payload.keys import Key
+from ideaw.keys import Key
 
 LOUDLY = 10.0
 """What a copied residual is multiplied by where nobody minds that it is heard."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio import files
-from ideaw.audio.blocks import Progress
-from ideaw.audio.grid import HOP, RATE, SEGMENT
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio.buffer import Progress
+from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
 from ideaw.bench import printed
 from ideaw.bench.folder import QUIETEST, evenly, kind, paths_under
@@ -40,8 +40,8 @@ PAPER = (Trial(CLEAN, CLEAN), *(Trial(name, catalogue.ATTACKS[name].label) for n
 """No attack, then the paper's eight at its strengths."""
 
 OTHERS = (
-    Trial("shift", "half a hop late", {"seconds": HOP / 2 / RATE}),
-    Trial("shift", "half a hop early", {"seconds": -HOP / 2 / RATE}),
+    Trial("shift", "half a hop late", {"seconds": HOP_SAMPLES / 2 / SAMPLE_RATE}),
+    Trial("shift", "half a hop early", {"seconds": -HOP_SAMPLES / 2 / SAMPLE_RATE}),
     Trial("shift", "50 ms late", {"seconds": 0.05}),
     Trial("polarity", "polarity"),
     Trial("lowpass", "LF both ways", {"zero_phase": True}),
@@ -123,13 +123,13 @@ def run(
 
 
 def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
-    """All whole seconds (segments, SEGMENT) louder than −40 dBFS of the audio files under a folder, and their kinds."""
+    """All whole seconds (segments, SEGMENT_SAMPLES) louder than −40 dBFS of the audio files under a folder, and their kinds."""
     found: list[NDArray[np.float32]] = []
     kinds: list[str] = []
     for path in paths_under(data):
         recording = files.read(path)
         mono = to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
-        seconds = mono[: len(mono) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
+        seconds = mono[: len(mono) // SEGMENT_SAMPLES * SEGMENT_SAMPLES].reshape(-1, SEGMENT_SAMPLES)
         loud = seconds[np.sqrt(np.square(seconds, dtype=np.float64).mean(1)) > QUIETEST]
         found.extend(loud)
         kinds.extend([kind(path)] * len(loud))
@@ -140,9 +140,12 @@ def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.flo
 
 
 def attacked(trial: Trial, marked: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
-    """(segments, SEGMENT) under one attack, each with draws of its own; cut, or filled with zeros, at the end."""
+    """(segments, SEGMENT_SAMPLES) under one attack, each with draws of its own; cut, or filled with zeros, at the end."""
     if trial.attack == CLEAN:
         return marked
     rows = enumerate(marked)
-    out = [catalogue.run(trial.attack, row, RATE, seed=seed + k, **trial.strengths)[:SEGMENT] for k, row in rows]
-    return np.stack([np.pad(row, (0, SEGMENT - len(row))) for row in out])
+    out = [
+        catalogue.run(trial.attack, row, SAMPLE_RATE, seed=seed + k, **trial.strengths)[:SEGMENT_SAMPLES]
+        for k, row in rows
+    ]
+    return np.stack([np.pad(row, (0, SEGMENT_SAMPLES - len(row))) for row in out])

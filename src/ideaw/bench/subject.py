@@ -15,13 +15,13 @@ import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio import files
-from ideaw.audio.rates import QUALITY, mix, to_network
+from ideaw.audio.resample import QUALITY, mix, to_network
 from ideaw.audio.samples import as_float
 from ideaw.errors import AudioError
+from ideaw.keys import Key
 from ideaw.marker import load
-from ideaw.payload.keys import Key
+from ideaw.payload.framing import Plan
 from ideaw.payload.message import Content, Message, layout
-from ideaw.payload.plan import Plan
 from ideaw.quality import fidelity
 
 SIDE_GAIN, SIDE_DELAY = 0.9, 13

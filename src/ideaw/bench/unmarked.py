@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.attacks import catalogue
-from ideaw.audio.blocks import Progress
+from ideaw.audio.buffer import Progress
 from ideaw.audio.clips import clips_under
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench.chances import wilson
-from ideaw.decision import HOURS, SURE
+from ideaw.detector import HOURS, SURE
 from ideaw.errors import FileError
+from ideaw.keys import PUBLIC, Key
 from ideaw.marker import load
-from ideaw.payload.keys import PUBLIC, Key
 
 KEYS = 7
 """Random keys that are looked for besides the public one, fresh ones for every clip."""
@@ -88,17 +88,17 @@ def run(
     for number, (_, clip) in enumerate(clips_under(data)):
         if hours is not None and seconds >= 3600 * hours:
             break
-        if len(clip) < 2 * SEGMENT or not clip.any():
+        if len(clip) < 2 * SEGMENT_SAMPLES or not clip.any():
             continue
         rng = np.random.default_rng([seed, number])
         keys = [PUBLIC, *(Key(rng.bytes(16)) for _ in range(KEYS))]
         plain = clip.astype(np.float32) / 32768
         attack = str(rng.choice(ATTACKS))
-        for audio in (plain, catalogue.run(attack, plain, RATE, int(rng.integers(1 << 31)))):
-            answer = marker.detect(audio, RATE, keys=keys)
+        for audio in (plain, catalogue.run(attack, plain, SAMPLE_RATE, int(rng.integers(1 << 31)))):
+            answer = marker.detect(audio, SAMPLE_RATE, keys=keys)
             p_values.append(answer.p_value)
             messages += [str(answer)] if answer.found else []
-            seconds += len(audio) / RATE
+            seconds += len(audio) / SAMPLE_RATE
         clips += 1
         if progress and hours is not None:
             progress(min(1.0, seconds / 3600 / hours))

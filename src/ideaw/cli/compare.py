@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ideaw.audio import files
 from ideaw.audio.files import Recording
-from ideaw.audio.grid import RATE
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import check
 from ideaw.cli import console, options, outputs
 from ideaw.cli.extras import extra
@@ -19,7 +19,7 @@ from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
 
-PIECE = 10 * RATE
+PIECE = 10 * SAMPLE_RATE
 """Samples that PESQ and STOI are taken over, since both are made for single sentences; longer audio gets the mean."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ideaw.audio.blocks import Progress
+from ideaw.audio.buffer import Progress
 
 BROKEN_PIPE = 141
 """Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""

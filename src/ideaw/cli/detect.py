@@ -13,7 +13,7 @@ from ideaw.cli import console, options, outputs
 from ideaw.cli.embed import kind
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
-from ideaw.payload.keys import PUBLIC, Key
+from ideaw.keys import PUBLIC, Key
 from ideaw.payload.message import Content
 from ideaw.results import Detection, Segment
 

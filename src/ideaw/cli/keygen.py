@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ideaw.cli import console
-from ideaw.payload.keys import Key
+from ideaw.keys import Key
 
 
 def keygen(

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ideaw.keys import PUBLIC, Key
 from ideaw.marker import DEFAULT_MODEL
-from ideaw.payload.keys import PUBLIC, Key
 
 Model = Annotated[
     str | None,

@@ -9,10 +9,10 @@ and with any number of threads up to rounding.
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import EDGE, FRAMES, HOP, RATE, SEGMENT
+from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.level import NEAR, level
-from ideaw.audio.rates import DELAY, Resampler, network_length
-from ideaw.audio.spectrum import istft, stft
+from ideaw.audio.resample import DELAY, Resampler, network_length
+from ideaw.audio.stft import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import Curve, energy, limit, limit_on_grid, on_grid
 
@@ -20,9 +20,9 @@ BLOCK = 10
 """Seconds of a block, unless told otherwise. Shorter ones pay more for their context, longer ones take more memory."""
 
 MARGIN = NEAR + 2
-"""Hops beyond the context that a block needs: windows reach out by EDGE, and the level there looks around by NEAR."""
+"""Hops beyond the context that a block needs: windows reach out by EDGE_SAMPLES, and the level there looks around by NEAR."""
 
-AHEAD = -(-(EDGE + int(DELAY * RATE)) // HOP)
+AHEAD = -(-(EDGE_SAMPLES + int(DELAY * SAMPLE_RATE)) // HOP_SAMPLES)
 """Frames that a block goes on after its last second, so that this second is complete when it has been resampled."""
 
 
@@ -47,7 +47,7 @@ class Embedding:
         block: int = BLOCK,
     ) -> None:
         self._rate, self._channels, self.snr, self._step, self._block = rate, channels, snr, step, block
-        self._down, self._up = Resampler(rate, RATE, channels), Resampler(RATE, rate, channels)
+        self._down, self._up = Resampler(rate, SAMPLE_RATE, channels), Resampler(SAMPLE_RATE, rate, channels)
         self._residual = _Residual(network, frames, code, channels, block)
         self._curve = Curve(rate)
         self._narrow_audio, self._narrow_residual = _Line(channels), _Line(channels)
@@ -86,7 +86,7 @@ class Embedding:
         of all that is kept back on its way to 16 kHz.
         """
         hops = AHEAD + self._residual.context + MARGIN
-        return 0.5 + self._block + hops * HOP / RATE + (DELAY if self._rate != RATE else 0.0)
+        return 0.5 + self._block + hops * HOP_SAMPLES / SAMPLE_RATE + (DELAY if self._rate != SAMPLE_RATE else 0.0)
 
     # What only the end can tell: whether there was anything to hide a mark under, and whether it survived rounding.
 
@@ -122,11 +122,14 @@ class Embedding:
         samples as they are say how much of that can stay.
         """
         second, self._seconds = self._seconds, self._seconds + 1
-        residual, audio = self._narrow_residual.second(second, SEGMENT), self._narrow_audio.second(second, SEGMENT)
+        residual, audio = (
+            self._narrow_residual.second(second, SEGMENT_SAMPLES),
+            self._narrow_audio.second(second, SEGMENT_SAMPLES),
+        )
         self._narrow_energy += float(energy(audio).sum())
         intended = limit(residual, audio, self.snr)
         for line in (self._narrow_residual, self._narrow_audio):
-            line.drop(self._seconds * SEGMENT)
+            line.drop(self._seconds * SEGMENT_SAMPLES)
         residual, audio = self._wide_residual.second(second, self._rate), self._wide_audio.second(second, self._rate)
         possible = limit_on_grid(residual, audio, self.snr, self._step, intended)
         return self._strengthen(self._curve.push(np.stack([intended, possible])))
@@ -155,19 +158,19 @@ class _Residual:
     def __init__(
         self, network: Network, frames: NDArray[np.integer], code: NDArray[np.integer], channels: int, block: int
     ) -> None:
-        self._network, self._block = network, block * FRAMES
+        self._network, self._block = network, block * FRAMES_PER_SECOND
         self.context = network.card.context["mark"]
         self._messages = network.message.values(frames) * network.mask(code)
         self._code = network.code.carriers.stream(network.code.values(code))
-        self._audio, self._waves = _Line(channels), _Line(channels, -EDGE)
-        self._overlap = np.zeros((2 * EDGE, channels), np.float32)
+        self._audio, self._waves = _Line(channels), _Line(channels, -EDGE_SAMPLES)
+        self._overlap = np.zeros((2 * EDGE_SAMPLES, channels), np.float32)
         self._begin, self._end = 0, self._block + AHEAD
 
     def push(self, audio: NDArray[np.float32]) -> NDArray[np.float32]:
         """(n, channels) that come next → (m, channels) of the residual."""
         self._audio.put(audio)
-        while (self._end + self.context + MARGIN) * HOP <= self._audio.end:
-            self._next(self._audio.end // HOP)
+        while (self._end + self.context + MARGIN) * HOP_SAMPLES <= self._audio.end:
+            self._next(self._audio.end // HOP_SAMPLES)
         settled = self._waves.cut(0, self._waves.end)
         self._waves.drop(self._waves.end)
         return settled
@@ -175,8 +178,8 @@ class _Residual:
     def finish(self) -> NDArray[np.float32]:
         """The rest, until the residual is as long as the audio."""
         length = self._audio.end
-        frames = -(-length // HOP)
-        self._audio.put(np.zeros((frames * HOP - length, self._overlap.shape[1]), np.float32))
+        frames = -(-length // HOP_SAMPLES)
+        self._audio.put(np.zeros((frames * HOP_SAMPLES - length, self._overlap.shape[1]), np.float32))
         while self._begin < frames:
             self._next(frames)
         self._waves.put(self._overlap)
@@ -186,41 +189,41 @@ class _Residual:
         """Mark the next block of audio, of which there are `frames`."""
         begin, end = self._begin, min(self._end, frames)
         held = range(max(begin - self.context - MARGIN, 0), min(end + self.context + MARGIN, frames))
-        audio = self._audio.cut(held.start * HOP, held.stop * HOP)
+        audio = self._audio.cut(held.start * HOP_SAMPLES, held.stop * HOP_SAMPLES)
         contents = [channel.tobytes() for channel in audio.T]
         waves = self._residuals(dict(zip(contents, audio.T, strict=True)), held, begin, end)
         wave = np.stack([waves[content] for content in contents], 1)
-        wave[: 2 * EDGE] += self._overlap
-        self._waves.put(wave[: -2 * EDGE])
-        self._overlap = wave[-2 * EDGE :]
+        wave[: 2 * EDGE_SAMPLES] += self._overlap
+        self._waves.put(wave[: -2 * EDGE_SAMPLES])
+        self._overlap = wave[-2 * EDGE_SAMPLES :]
         self._begin, self._end = end, end + self._block
-        self._audio.drop((end - self.context - MARGIN) * HOP)
+        self._audio.drop((end - self.context - MARGIN) * HOP_SAMPLES)
 
     def _residuals(
         self, channels: dict[bytes, NDArray[np.float32]], held: range, begin: int, end: int
     ) -> dict[bytes, NDArray[np.float32]]:
-        """(held · HOP,) audio of channels → what marks the frames from `begin` to `end`, and EDGE to either side."""
+        """(held · HOP_SAMPLES,) audio of channels → what marks the frames from `begin` to `end`, and EDGE_SAMPLES to either side."""
         parts = [(name, *part) for name in channels for part in self._network.parts(begin, end, end - begin)]
         pieces = self._network.each(lambda part: self._piece(channels[part[0]], held, *part[1:]), parts)
-        waves = {name: np.zeros((end - begin) * HOP + 2 * EDGE, np.float32) for name in channels}
+        waves = {name: np.zeros((end - begin) * HOP_SAMPLES + 2 * EDGE_SAMPLES, np.float32) for name in channels}
         for (name, first, _), piece in zip(parts, pieces, strict=True):
-            waves[name][(first - begin) * HOP :][: len(piece)] += piece
+            waves[name][(first - begin) * HOP_SAMPLES :][: len(piece)] += piece
         return waves
 
     def _piece(self, channel: NDArray[np.float32], held: range, begin: int, end: int) -> NDArray[np.float32]:
-        """(held · HOP,) audio → what marks some of its frames, and EDGE to either side; the network sees more."""
+        """(held · HOP_SAMPLES,) audio → what marks some of its frames, and EDGE_SAMPLES to either side; the network sees more."""
         seen = range(max(begin - self.context, held.start), min(end + self.context, held.stop))
         around = range(max(seen.start - MARGIN, held.start), min(seen.stop + MARGIN, held.stop))
-        audio = channel[(around.start - held.start) * HOP : (around.stop - held.start) * HOP]
+        audio = channel[(around.start - held.start) * HOP_SAMPLES : (around.stop - held.start) * HOP_SAMPLES]
         loudness = level(audio)
         host = stft(audio / loudness)[seen.start - around.start : seen.stop - around.start]
-        seconds = np.arange(seen.start // FRAMES, -(-seen.stop // FRAMES))
+        seconds = np.arange(seen.start // FRAMES_PER_SECOND, -(-seen.stop // FRAMES_PER_SECOND))
         laid = self._network.message.carriers.stream(self._messages[seconds % len(self._messages)])
-        message = laid.reshape(-1, laid.shape[-1])[seen.start - seconds[0] * FRAMES :][: len(seen)]
-        code = self._code[np.arange(seen.start, seen.stop) % FRAMES]
+        message = laid.reshape(-1, laid.shape[-1])[seen.start - seconds[0] * FRAMES_PER_SECOND :][: len(seen)]
+        code = self._code[np.arange(seen.start, seen.stop) % FRAMES_PER_SECOND]
         residual = self._network.mark(host[None], message[None], code[None])[0]
         wave = istft(residual[begin - seen.start : end - seen.start])
-        return wave * np.pad(loudness, EDGE)[(begin - around.start) * HOP :][: len(wave)]
+        return wave * np.pad(loudness, EDGE_SAMPLES)[(begin - around.start) * HOP_SAMPLES :][: len(wave)]
 
 
 class _Line:

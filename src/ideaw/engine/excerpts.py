@@ -11,8 +11,8 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE
-from ideaw.audio.rates import QUALITY, mix
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import QUALITY, mix
 from ideaw.engine.search import Heard, Search
 
 SECONDS = 2
@@ -130,7 +130,7 @@ def _code_at(search: Search, audio: NDArray[np.floating], rate: int, speed: floa
 
 def _played(audio: NDArray[np.floating], rate: int, speed: float = 1.0) -> NDArray[np.float32]:
     """`(n, voices)` samples as the network gets them, played so many times as fast."""
-    return np.asarray(soxr.resample(audio.astype(np.float32), rate / speed, RATE, quality=QUALITY))
+    return np.asarray(soxr.resample(audio.astype(np.float32), rate / speed, SAMPLE_RATE, quality=QUALITY))
 
 
 def _code_in(search: Search, stream: NDArray[np.float32]) -> float:

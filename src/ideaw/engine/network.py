@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import BINS, FRAMES
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
 from ideaw.errors import ModelError
-from ideaw.payload.carriers import (
+from ideaw.keys import PUBLIC
+from ideaw.modem.carriers import (
     CODE_LENGTHS,
     MESSAGE_LENGTHS,
     RANGE,
@@ -34,9 +35,8 @@ from ideaw.payload.carriers import (
     drawn,
     tile_bands,
 )
-from ideaw.payload.code import mask
-from ideaw.payload.correction import VERSION, BlockCode, block_code, exists
-from ideaw.payload.keys import PUBLIC
+from ideaw.modem.fec import VERSION, BlockCode, block_code, exists
+from ideaw.modem.locating_code import mask
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -49,7 +49,7 @@ CARRIERS = "carriers.safetensors"
 MOST_AT_ONCE = 4
 """Parts that are worked on at the same time: this bounds memory. Threads beyond that share the work of one."""
 
-ALONE = FRAMES
+ALONE = FRAMES_PER_SECOND
 """Hops that a thread works on at least: parts have to be seen with what is around them."""
 
 Item = TypeVar("Item")
@@ -167,7 +167,7 @@ class Network:
         (message,) = self._session("listen").run(None, {"received": received})
         return message
 
-    # On complex spectra (batch, frames, BINS) and streams (batch, frames, bins), with any number of frames.
+    # On complex spectra (batch, frames, NUM_BINS) and streams (batch, frames, bins), with any number of frames.
 
     def mark(
         self, host: NDArray[np.complex64], message: NDArray[np.float32], code: NDArray[np.float32]
@@ -211,7 +211,7 @@ class Network:
     def _slots(self, kind: str, bits: int, slots: int, lengths: Lengths) -> Slots:
         carriers: Carriers
         if self.card.learned:
-            carriers = _learned(self._folder, kind, (slots, FRAMES, self.card.bins))
+            carriers = _learned(self._folder, kind, (slots, FRAMES_PER_SECOND, self.card.bins))
         else:
             label = f"carriers of the {kind} of {self.card.message_bits}+{self.card.code_bits}"
             carriers = drawn(slots, self.card.bins, self.key, label.encode(), lengths)
@@ -265,7 +265,7 @@ def _card(folder: Path | Traversable) -> Card:
         if card.version != VERSION:
             raise ModelError(f"{folder} is a model for another version of this program: export it again")
         sizes = (card.message_bits, card.message_slots, card.bins)
-        fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * BINS
+        fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * NUM_BINS
         contexts = [card.context[graph] for graph in GRAPHS]
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
         fits = fits and type(card.code_bits) is type(card.code_slots) is int

@@ -1,6 +1,6 @@
 """Where marks are: the code's evidence in the second after every hop, and the tracks that such seconds make.
 
-A mark repeats its code every second, so its seconds follow each other at FRAMES hops, or a little more or less in
+A mark repeats its code every second, so its seconds follow each other at FRAMES_PER_SECOND hops, or a little more or less in
 audio whose speed was changed. The signs of the code's tiles follow from a key: without a mark of that key the
 evidence is a sum of numbers with random signs, whatever the audio is. Its spread is known, and so is a bound on the
 chance of a peak (Hoeffding): no calibration is needed.
@@ -13,8 +13,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES
-from ideaw.payload.carriers import Carriers
+from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.modem.carriers import Carriers
 
 LOUD = 2.0
 """What a tile says beyond this is cut off: it is more likely the audio's own than a mark's."""
@@ -82,7 +82,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     scores = _normal(sums, variances)
 
     def track(path: NDArray[np.int64], log_tried: float) -> Track:
-        starts = path - FRAMES + 1
+        starts = path - FRAMES_PER_SECOND + 1
         score = _score(np.sum([_tiles(narrow, start, carriers) for start in starts], 0), pattern)
         return Track(starts, scores[path], score, _log_p(score, log_tried))
 
@@ -90,13 +90,17 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     while (path := _best_path(gains)) is not None:
         path = _without_slides(path, gains, scores)
         for place in path:
-            gains[max(place - FRAMES + DRIFT + 1, 0) : place + FRAMES - DRIFT] = -np.inf
+            gains[max(place - FRAMES_PER_SECOND + DRIFT + 1, 0) : place + FRAMES_PER_SECOND - DRIFT] = -np.inf
         path = _without_weak_ends(path, scores)
         found.append(track(path, _log_paths(path, len(scores))))
     if all(each.log_p > math.log(CLEAR) for each in found):
         every = _every_second(sums, variances)
         strong = every[_strongest_run(scores[every])]
-        found.append(replace(track(every, math.log(FRAMES)), starts=strong - FRAMES + 1, scores=scores[strong]))
+        found.append(
+            replace(
+                track(every, math.log(FRAMES_PER_SECOND)), starts=strong - FRAMES_PER_SECOND + 1, scores=scores[strong]
+            )
+        )
     return sorted(found, key=lambda each: each.log_p)
 
 
@@ -108,14 +112,16 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
     """
     hops = len(streams[0][0])
     first, last = int(track.starts[0]), int(track.starts[-1])
-    places = np.arange(max(first - FRAMES, 0), min(last + 2 * FRAMES, hops))
+    places = np.arange(max(first - FRAMES_PER_SECOND, 0), min(last + 2 * FRAMES_PER_SECOND, hops))
     parts = [_hop_evidence(*stream, track, places) for stream in streams]
     evidence, energy = (np.sum(kind, 0) for kind in zip(*parts, strict=True))
-    inside = (places >= first) & (places < last + FRAMES)
+    inside = (places >= first) & (places < last + FRAMES_PER_SECOND)
     begin, end = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
     # The borders lie in the outer seconds: what is between them was found to be marked as a whole.
-    middle = int(np.clip((first + last + FRAMES) // 2, 0, hops - 1))  # most of a single second may be missing
-    at = np.searchsorted(places, (min(first + FRAMES, middle), max(last, middle)))
+    middle = int(
+        np.clip((first + last + FRAMES_PER_SECOND) // 2, 0, hops - 1)
+    )  # most of a single second may be missing
+    at = np.searchsorted(places, (min(first + FRAMES_PER_SECOND, middle), max(last, middle)))
     for _ in range(ROUNDS):
         # A hop of a mark says something in proportion to its energy; half of that is between marked and not.
         expected = energy * (evidence[begin:end].sum() / max(float(energy[begin:end].sum()), 1e-12))
@@ -131,18 +137,18 @@ def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray
 
 
 def _second_around(stream: NDArray) -> NDArray[np.float64]:
-    """The sum over the FRAMES hops around each."""
-    sums = np.cumsum(np.pad(stream, ((FRAMES // 2 + 1, FRAMES // 2 - 1), (0, 0))), 0, np.float64)
-    return sums[FRAMES:] - sums[:-FRAMES]
+    """The sum over the FRAMES_PER_SECOND hops around each."""
+    sums = np.cumsum(np.pad(stream, ((FRAMES_PER_SECOND // 2 + 1, FRAMES_PER_SECOND // 2 - 1), (0, 0))), 0, np.float64)
+    return sums[FRAMES_PER_SECOND:] - sums[:-FRAMES_PER_SECOND]
 
 
 def _every_sum(
     narrow: NDArray[np.float32], carriers: Carriers, pattern: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The evidence in the second that begins at every hop from −FRAMES + 1 on, and its variance."""
+    """The evidence in the second that begins at every hop from −FRAMES_PER_SECOND + 1 on, and its variance."""
     longest = max(band.frames for band in carriers.bands)
-    padded = np.pad(narrow, ((FRAMES - 1, FRAMES + longest), (0, 0)))
-    starts = FRAMES - 1 + len(narrow)
+    padded = np.pad(narrow, ((FRAMES_PER_SECOND - 1, FRAMES_PER_SECOND + longest), (0, 0)))
+    starts = FRAMES_PER_SECOND - 1 + len(narrow)
     total, spread = np.zeros(starts), np.zeros(starts)
     for band, signs in zip(carriers.bands, carriers.by_band(pattern), strict=True):
         frames = padded[:, band.first : band.last]
@@ -162,26 +168,26 @@ def _normal(sums: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[
 
 
 def _every_second(sums: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.int64]:
-    """All places FRAMES apart, from that one of the first FRAMES on where they say most together."""
-    whole = len(sums) // FRAMES * FRAMES
-    together = (each[:whole].reshape(-1, FRAMES).sum(0) for each in (sums, variances))
-    return np.arange(int(_normal(*together).argmax()), len(sums), FRAMES)
+    """All places FRAMES_PER_SECOND apart, from that one of the first FRAMES_PER_SECOND on where they say most together."""
+    whole = len(sums) // FRAMES_PER_SECOND * FRAMES_PER_SECOND
+    together = (each[:whole].reshape(-1, FRAMES_PER_SECOND).sum(0) for each in (sums, variances))
+    return np.arange(int(_normal(*together).argmax()), len(sums), FRAMES_PER_SECOND)
 
 
 def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """The places, FRAMES ± DRIFT apart, whose gains add up to the most; None where no such sum is worth a look."""
-    lead = FRAMES + DRIFT
+    """The places, FRAMES_PER_SECOND ± DRIFT apart, whose gains add up to the most; None where no such sum is worth a look."""
+    lead = FRAMES_PER_SECOND + DRIFT
     total = np.concatenate([np.full(lead, -np.inf), gains])
     before = np.zeros(len(gains), np.int64)
-    step = FRAMES - DRIFT
+    step = FRAMES_PER_SECOND - DRIFT
     for first in range(0, len(gains), step):
         here = np.arange(first, min(first + step, len(gains)))
-        options = np.stack([total[here + lead - FRAMES - drift] for drift in range(-DRIFT, DRIFT + 1)])
+        options = np.stack([total[here + lead - FRAMES_PER_SECOND - drift] for drift in range(-DRIFT, DRIFT + 1)])
         best = options.argmax(0)
         value = options[best, np.arange(len(here))]
         goes_on = value > 0
         total[here + lead] += np.where(goes_on, value, 0.0)
-        before[here] = np.where(goes_on, FRAMES + best - DRIFT, 0)
+        before[here] = np.where(goes_on, FRAMES_PER_SECOND + best - DRIFT, 0)
     place = int(total.argmax()) - lead
     if not total[place + lead] >= LEAST:
         return None
@@ -197,10 +203,10 @@ def _limited(tiles: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _tiles(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArray[np.float32]:
     """The sums over the tiles of the second that begins at a hop."""
-    inside = narrow[max(start, 0) : max(start + FRAMES, 0)]
-    if len(inside) < FRAMES:
+    inside = narrow[max(start, 0) : max(start + FRAMES_PER_SECOND, 0)]
+    if len(inside) < FRAMES_PER_SECOND:
         before = max(-start, 0)
-        inside = np.pad(inside, ((before, FRAMES - before - len(inside)), (0, 0)))
+        inside = np.pad(inside, ((before, FRAMES_PER_SECOND - before - len(inside)), (0, 0)))
     return _limited(carriers.tiles(inside))
 
 
@@ -216,7 +222,7 @@ def _hop_evidence(
     """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
     signs = carriers.laid_out(carriers.expected(slots))
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
-    row = (places - track.starts[second]) % FRAMES
+    row = (places - track.starts[second]) % FRAMES_PER_SECOND
     said = narrow[places].astype(np.float64) * signs[second % len(slots), row]
     return said.sum(1), np.square(said).sum(1)
 
@@ -232,8 +238,8 @@ def _without_slides(
     first, last = 0, len(gains)
     while True:
         strong = path[scores[path] >= WEAK * np.median(scores[path])]
-        seconds = np.rint(np.diff(strong) / FRAMES)
-        jumps = 1 + np.flatnonzero((np.abs(np.diff(strong) - FRAMES * seconds) > DRIFT) & (seconds > 1))
+        seconds = np.rint(np.diff(strong) / FRAMES_PER_SECOND)
+        jumps = 1 + np.flatnonzero((np.abs(np.diff(strong) - FRAMES_PER_SECOND * seconds) > DRIFT) & (seconds > 1))
         if not len(jumps):
             return path
         parts = np.split(strong, jumps)
@@ -270,7 +276,7 @@ def _log_paths(path: NDArray[np.int64], starts: int) -> float:
     another one each time."""
     steps = np.diff(path)
     bends = 0 if not len(steps) else len(steps) if np.ptp(steps) else 1
-    return math.log(starts) + math.log(1 + starts / FRAMES) + bends * math.log(2 * DRIFT + 1)
+    return math.log(starts) + math.log(1 + starts / FRAMES_PER_SECOND) + bends * math.log(2 * DRIFT + 1)
 
 
 def _log_p(score: float, log_tried: float) -> float:

@@ -13,17 +13,17 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES, HOP
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
 from ideaw.audio.level import NEAR, level
-from ideaw.audio.spectrum import stft
+from ideaw.audio.stft import stft
 from ideaw.engine import scan
+from ideaw.engine.decode import beyond_doubt, disagreeing, read
 from ideaw.engine.network import Network, Rest
-from ideaw.payload.reading import beyond_doubt, disagreeing, read
 
-CHUNK = 120 * FRAMES
+CHUNK = 120 * FRAMES_PER_SECOND
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
 
-LISTENED = 10 * FRAMES
+LISTENED = 10 * FRAMES_PER_SECOND
 """Hops that go through the network at once, at most: longer blocks fall out of the caches."""
 
 BESIDE = 4
@@ -87,26 +87,26 @@ class Search:
     def margin(self) -> int:
         """Hops on each side of a chunk that are listened to as well: a second, and what the network looks at there."""
         context = self.owners[0].card.context
-        return FRAMES + 2 * scan.DRIFT + context["locate"] + BESIDE + MARGIN
+        return FRAMES_PER_SECOND + 2 * scan.DRIFT + context["locate"] + BESIDE + MARGIN
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n, voices)` samples."""
         self._waiting.append(audio)
-        needed = (self._done - self._hop + self.chunk + self.margin) * HOP
+        needed = (self._done - self._hop + self.chunk + self.margin) * HOP_SAMPLES
         if sum(map(len, self._waiting)) >= needed:
             self._waiting = [np.concatenate(self._waiting)]
             while len(self._waiting[0]) >= needed:
                 self._search(self._waiting[0][:needed], self._done + self.chunk)
                 begin = max(self._done - self.margin, 0)
-                self._waiting = [self._waiting[0][(begin - self._hop) * HOP :]]
+                self._waiting = [self._waiting[0][(begin - self._hop) * HOP_SAMPLES :]]
                 self._hop = begin
-                needed = (self._done - self._hop + self.chunk + self.margin) * HOP
+                needed = (self._done - self._hop + self.chunk + self.margin) * HOP_SAMPLES
 
     def finish(self) -> None:
         """There is no more: search the rest."""
         rest = np.concatenate(self._waiting) if self._waiting else np.empty((0, 1), np.float32)
-        if self._hop * HOP + len(rest) > self._done * HOP:
-            self._search(rest, self._hop - (-len(rest) // HOP))
+        if self._hop * HOP_SAMPLES + len(rest) > self._done * HOP_SAMPLES:
+            self._search(rest, self._hop - (-len(rest) // HOP_SAMPLES))
         self._waiting = []
 
     def _search(self, audio: NDArray[np.float32], end: int) -> None:
@@ -146,7 +146,7 @@ class Heard:
     def __init__(self, network: Network, audio: NDArray[np.float32], alone: bool = False) -> None:
         length, voices = audio.shape
         self._network = network
-        self.hops = -(-length // HOP)
+        self.hops = -(-length // HOP_SAMPLES)
         self.codes = np.empty((voices, self.hops, network.card.bins // network.code.carriers.width), np.float32)
         """(voices, hops, ranges): what each says, as far as it moves."""
         self._sound = np.empty((voices, self.hops), bool)
@@ -211,8 +211,8 @@ def _between(left: list[tuple[int, Rest]], first: int, last: int) -> Rest:
 def _even_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
     """(n,) audio → (last − first, BINS): its spectrum at these hops, at level 1."""
     begin = max(first - MARGIN, 0)
-    around = audio[begin * HOP : (last + MARGIN) * HOP]
-    whole = np.pad(around, (0, -len(around) % HOP))
+    around = audio[begin * HOP_SAMPLES : (last + MARGIN) * HOP_SAMPLES]
+    whole = np.pad(around, (0, -len(around) % HOP_SAMPLES))
     return stft(whole / level(whole))[first - begin : last - begin]
 
 
@@ -226,9 +226,9 @@ def _traced(
     hop: int,
 ) -> Trace:
     """A track with what is read in it; its hops count from hop `hop` on."""
-    begins, ends = track.starts.copy(), track.starts + FRAMES
-    begins[0] -= FRAMES  # somewhere there are the borders
-    ends[-1] += FRAMES
+    begins, ends = track.starts.copy(), track.starts + FRAMES_PER_SECOND
+    begins[0] -= FRAMES_PER_SECOND  # somewhere there are the borders
+    ends[-1] += FRAMES_PER_SECOND
     values = np.zeros((len(begins), owner.card.message_slots), np.float32)
     some, unread = _read_first(len(begins)), np.ones(len(begins), bool)
     while some.any():
@@ -259,11 +259,11 @@ def _read_first(seconds: int) -> NDArray[np.bool_]:
 def _joined(known: Trace, new: Trace) -> Trace | None:
     """Two traces as one, if the later goes on with the seconds of the earlier; else None."""
     apart = np.abs(new.starts[:, None] - known.starts)
-    step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES)
+    step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES_PER_SECOND)
     if apart.min() > scan.DRIFT and step > scan.DRIFT:
         return None
     # A second that both know was perhaps cut off in one of them: it is taken from where it was heard better.
-    same, better = apart < FRAMES // 2, new.scores[:, None] > known.scores
+    same, better = apart < FRAMES_PER_SECOND // 2, new.scores[:, None] > known.scores
     kept = ~np.concatenate([(same & better).any(0), (same & ~better).any(1)])
     kinds = {name: np.concatenate([getattr(known, name), getattr(new, name)])[kept] for name in PER_SECOND}
     order = np.argsort(kinds["starts"])

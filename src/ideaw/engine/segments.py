@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import EDGE, SEGMENT
+from ideaw.audio.grid import EDGE_SAMPLES, SEGMENT_SAMPLES
 from ideaw.audio.level import level
-from ideaw.audio.spectrum import istft, stft
+from ideaw.audio.stft import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import ROUNDING
-from ideaw.payload.correction import SHARPNESS, bitwise, every_message, log_sum
+from ideaw.modem.fec import SHARPNESS, bitwise, every_message, log_sum
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
@@ -35,7 +35,7 @@ def embed_segments(
     code: NDArray[np.integer],
     snr: float,
 ) -> NDArray[np.float64]:
-    """(batch, SEGMENT) audio and (batch, bits) zeros and ones → marked audio, each segment at `snr` dB."""
+    """(batch, SEGMENT_SAMPLES) audio and (batch, bits) zeros and ones → marked audio, each segment at `snr` dB."""
     residual = np.empty(audio.shape, np.float64)
 
     def mark(some: slice) -> None:
@@ -48,7 +48,7 @@ def embed_segments(
             return
         code_stream = network.code.carriers.stream(network.code.values(code[some]))
         spectrum = network.mark(stft(host / loudness), message_stream, code_stream)
-        residual[some] = istft(spectrum)[:, EDGE : EDGE + SEGMENT] * loudness
+        residual[some] = istft(spectrum)[:, EDGE_SAMPLES : EDGE_SAMPLES + SEGMENT_SAMPLES] * loudness
 
     network.each(mark, _batches(len(audio)))
     allowed = np.linalg.norm(audio.astype(np.float64), axis=-1, keepdims=True) * 10 ** (-(snr + ROUNDING) / 20)
@@ -56,7 +56,7 @@ def embed_segments(
 
 
 def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(batch, SEGMENT) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1.
+    """(batch, SEGMENT_SAMPLES) audio → logits of message (batch, message_bits) and code (batch, code_bits), positive for 1.
 
     A segment may begin up to NEARBY hops off its mark: it is read where its slots speak most clearly.
     """

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
+from ideaw.modem import carriers
 from ideaw.nets.config import NetConfig
 from ideaw.nets.spectrum import stft
-from ideaw.payload import carriers
 
 BAND = 2
 """Bins that a slot holds side by side, where learned carriers start."""
@@ -21,23 +21,23 @@ BAND = 2
 
 @dataclass(frozen=True)
 class Carriers:
-    """`write` and `read` (slots, FRAMES, width): what a slot adds to a stream, and what it looks for in one."""
+    """`write` and `read` (slots, FRAMES_PER_SECOND, width): what a slot adds to a stream, and what it looks for in one."""
 
     write: Tensor
     read: Tensor
 
     def stream(self, slots: Tensor, phase: Tensor | None) -> Tensor:
-        """(batch, slots) of −1 … +1 → (batch, FRAMES, width), each beginning at its own frame of the ring."""
+        """(batch, slots) of −1 … +1 → (batch, FRAMES_PER_SECOND, width), each beginning at its own frame of the ring."""
         return turn((slots @ self.write.flatten(1)).unflatten(1, self.write.shape[1:]), phase)
 
     def logits(self, stream: Tensor, phase: Tensor | None) -> Tensor:
-        """(batch, FRAMES, width) → (batch, slots), positive for 1."""
+        """(batch, FRAMES_PER_SECOND, width) → (batch, slots), positive for 1."""
         return turn(stream, None if phase is None else -phase).flatten(1) @ self.read.flatten(1).T
 
 
 @cache
 def drawn(slots: int, bins: int, owner: str, kind: str, device: str) -> Carriers:
-    """Carriers (slots, FRAMES, bins) that no user has, so that the network learns none of theirs by heart."""
+    """Carriers (slots, FRAMES_PER_SECOND, bins) that no user has, so that the network learns none of theirs by heart."""
     lengths = {"message": carriers.MESSAGE_LENGTHS, "code": carriers.CODE_LENGTHS}[kind]
     found = carriers.drawn(slots, bins, owner.encode(), kind.encode(), lengths)
     maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
@@ -50,7 +50,7 @@ class LearnedSignals(nn.Module):
     def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
         super().__init__()
         self.bins = config.bins
-        start = torch.randn(slots, SEGMENT, generator=generator) / slots**0.5
+        start = torch.randn(slots, SEGMENT_SAMPLES, generator=generator) / slots**0.5
         self.write = nn.Parameter(start)
         self.read = nn.Parameter(0.02 * start)
 
@@ -78,8 +78,8 @@ class LearnedStreams(nn.Module):
         held = torch.zeros(slots, bands)
         if slots:
             held[owner, torch.arange(bands)] = sign
-        half = torch.ones(FRAMES, 1)
-        half[FRAMES // 2 :] = -1
+        half = torch.ones(FRAMES_PER_SECOND, 1)
+        half[FRAMES_PER_SECOND // 2 :] = -1
         start = half * held.repeat_interleave(BAND, 1)[:, None]
         self.write = nn.Parameter(start)
         self.read = nn.Parameter(start.clone())
@@ -89,8 +89,8 @@ class LearnedStreams(nn.Module):
 
 
 def turn(ring: Tensor, phase: Tensor | None) -> Tensor:
-    """(batch, FRAMES, width) turned so that each begins at its own frame `phase` (batch,)."""
+    """(batch, FRAMES_PER_SECOND, width) turned so that each begins at its own frame `phase` (batch,)."""
     if phase is None:
         return ring
-    index = (torch.arange(FRAMES, device=ring.device) + phase[:, None]) % FRAMES
+    index = (torch.arange(FRAMES_PER_SECOND, device=ring.device) + phase[:, None]) % FRAMES_PER_SECOND
     return ring.gather(1, index[:, :, None].expand_as(ring))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ideaw.audio.grid import BINS
+from ideaw.audio.grid import NUM_BINS
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NetConfig:
     @property
     def bands(self) -> int:
         """Bands of the squeezed spectrum; the Nyquist bin and what does not fill a band are left alone."""
-        return (BINS - 1) // self.squeeze
+        return (NUM_BINS - 1) // self.squeeze
 
     @property
     def bins(self) -> int:

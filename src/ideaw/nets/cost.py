@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ideaw.audio.grid import BINS, FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.nets.kinds import AnyNet
 from ideaw.nets.wavelet import Wavelet
 
@@ -23,19 +23,22 @@ def parameters(model: AnyNet) -> dict[str, int]:
 
 
 def multiply_adds(model: AnyNet) -> dict[str, int]:
-    """Function → multiply-adds of its convolutions for one second of audio: of ours, FRAMES times those of a frame."""
+    """Function → multiply-adds of its convolutions for one second of audio: of ours, FRAMES_PER_SECOND times those of a frame."""
     device = model.sharpness.device
     if isinstance(model, Wavelet):
-        audio, stream = torch.zeros((1, SEGMENT), device=device), torch.zeros((1, FRAMES, model.width), device=device)
+        audio, stream = (
+            torch.zeros((1, SEGMENT_SAMPLES), device=device),
+            torch.zeros((1, FRAMES_PER_SECOND, model.width), device=device),
+        )
         return {
             "embed": _count(model, lambda: model.mark(audio, stream)),
             "message": _count(model, lambda: model.listen(audio)),
         }
-    spectrum, stream = torch.zeros((1, 1, BINS, 2), device=device), torch.zeros((1, 1, model.width), device=device)
+    spectrum, stream = torch.zeros((1, 1, NUM_BINS, 2), device=device), torch.zeros((1, 1, model.width), device=device)
     return {
-        "embed": FRAMES * _count(model, lambda: model.mark(spectrum, stream, stream)),
-        "locate": FRAMES * _count(model, lambda: model.locate(spectrum)),
-        "message": FRAMES * _count(model, lambda: model.read(*model.locate(spectrum)[1:])),
+        "embed": FRAMES_PER_SECOND * _count(model, lambda: model.mark(spectrum, stream, stream)),
+        "locate": FRAMES_PER_SECOND * _count(model, lambda: model.locate(spectrum)),
+        "message": FRAMES_PER_SECOND * _count(model, lambda: model.read(*model.locate(spectrum)[1:])),
     }
 
 

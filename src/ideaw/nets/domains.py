@@ -1,6 +1,6 @@
 """What the blocks work on, and how a change of it becomes a residual of the spectrum.
 
-Spectra are pairs of numbers, (batch, frames, BINS, 2), so that the whole network can be exported. Streams are
+Spectra are pairs of numbers, (batch, frames, NUM_BINS, 2), so that the whole network can be exported. Streams are
 squeezed: neighbouring bins become channels, (batch, channels, frames, bands).
 """
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ideaw.audio import masking
-from ideaw.audio.grid import BINS, WINDOW
+from ideaw.audio.grid import NUM_BINS, WINDOW_SAMPLES
 from ideaw.nets.config import NetConfig
 
 NEAR = 9
@@ -36,7 +36,7 @@ class Magnitudes:
     def __init__(self, config: NetConfig) -> None:
         self.config = config
         self.side = len(range(1, config.squeeze, EVERY))
-        self._bands = masking.Bands.of(WINDOW, config.bins).each(torch.from_numpy)
+        self._bands = masking.Bands.of(WINDOW_SAMPLES, config.bins).each(torch.from_numpy)
 
     def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
         """A spectrum → the host stream, and the envelope's level, which the nets are told besides."""
@@ -51,7 +51,7 @@ class Magnitudes:
         gain = unfold(change, 1) * envelope(power) ** ((self.config.shaping - 1) / 2)
         if self.config.headroom is not None:
             gain = gain * self._softening(power, gain.square() * power, self.config.headroom)
-        return F.pad(spectrum[..., : self.config.bins, :] * gain[..., None], (0, 0, 0, BINS - self.config.bins))
+        return F.pad(spectrum[..., : self.config.bins, :] * gain[..., None], (0, 0, 0, NUM_BINS - self.config.bins))
 
     def _softening(self, host: Tensor, residual: Tensor, headroom: float) -> Tensor:
         """(batch, frames, bins) powers → gains: no band of the residual is more than `headroom` dB above the curve."""
@@ -80,7 +80,7 @@ class Spectrum:
     def residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
         """What a change of the stream does to the spectrum: the same."""
         pairs = unfold(change, 2).unflatten(2, (2, -1)).transpose(2, 3)
-        return F.pad(pairs, (0, 0, 0, BINS - self.config.bins))
+        return F.pad(pairs, (0, 0, 0, NUM_BINS - self.config.bins))
 
 
 def envelope(power: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.nets.blocks import mixed_precision, quiet
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import NetConfig
@@ -22,7 +22,7 @@ LOWPASS = (
 )
 """Daubechies' wavelet with four vanishing moments: the filter of its approximations."""
 
-COEFFICIENTS = SEGMENT // 2
+COEFFICIENTS = SEGMENT_SAMPLES // 2
 """Of the approximation of a segment."""
 
 TAPS = 15
@@ -50,7 +50,7 @@ class ConvStack(nn.Module):
 class Wavelet(nn.Module):
     """The rival of one configuration, with the functions on segments of `Ideaw`. It has no code."""
 
-    width = COEFFICIENTS // FRAMES
+    width = COEFFICIENTS // FRAMES_PER_SECOND
     """Numbers in a stream for every frame."""
 
     lowpass: Tensor
@@ -62,7 +62,10 @@ class Wavelet(nn.Module):
         self.decoder = ConvStack(1, config.message_width, config.message_blocks)
         self.sharpness = nn.Parameter(torch.tensor(0.02))
         start = torch.Generator().manual_seed(1)
-        noise = torch.randn(config.message_slots, FRAMES, self.width, generator=start) / config.message_slots**0.5
+        noise = (
+            torch.randn(config.message_slots, FRAMES_PER_SECOND, self.width, generator=start)
+            / config.message_slots**0.5
+        )
         self.write = nn.Parameter(noise)
         self.read = nn.Parameter(noise.clone())
         self.register_buffer("lowpass", torch.tensor(LOWPASS)[None, None], persistent=False)
@@ -71,7 +74,7 @@ class Wavelet(nn.Module):
         """Those of the message, which no owner has for himself, and none for a code."""
         return Carriers(self.write, self.read), Carriers(self.write[:0], self.read[:0])
 
-    # On segments (batch, SEGMENT) of level 1 and streams (batch, FRAMES, width): what is exported.
+    # On segments (batch, SEGMENT_SAMPLES) of level 1 and streams (batch, FRAMES_PER_SECOND, width): what is exported.
 
     def mark(self, host: Tensor, message: Tensor) -> Tensor:
         """Host and the stream of the message → the residual that marks the host."""
@@ -83,7 +86,7 @@ class Wavelet(nn.Module):
         """What was received → the message's stream."""
         heard = self._approximation(received)
         stream = heard + self.decoder(heard[:, None])
-        return self.sharpness * stream.unflatten(1, (FRAMES, self.width))
+        return self.sharpness * stream.unflatten(1, (FRAMES_PER_SECOND, self.width))
 
     # The functions of `Ideaw` that training needs.
 
@@ -117,5 +120,5 @@ class Wavelet(nn.Module):
         return len(LOWPASS) // 2 - 1
 
     def _approximation(self, audio: Tensor) -> Tensor:
-        """(batch, SEGMENT) → (batch, COEFFICIENTS)."""
+        """(batch, SEGMENT_SAMPLES) → (batch, COEFFICIENTS)."""
         return F.conv1d(audio[:, None], self.lowpass, stride=2, padding=self._edge)[:, 0]

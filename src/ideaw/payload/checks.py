@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.payload.keys import PUBLIC, derived
+from ideaw.keys import PUBLIC, derived
 
 POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
 """Bits of a CRC → its polynomial; every one has two terms at least, so no flipped bit goes unseen."""

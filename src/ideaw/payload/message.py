@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.errors import MessageError
+from ideaw.keys import PUBLIC
 from ideaw.payload import checks
 from ideaw.payload.checks import POLYNOMIALS, binary
-from ideaw.payload.keys import PUBLIC
 
 Content: TypeAlias = str | bytes | tuple[int, ...]
 """What a message says; bits are zeros and ones."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.errors import MissingExtraError
 
 
@@ -38,7 +38,7 @@ def pesq(host: np.ndarray, marked: np.ndarray) -> float:
     except ImportError:
         raise MissingExtraError('PESQ needs the extra: pip install "ideaw[bench]"') from None
     try:
-        return float(measure(RATE, host, marked, "wb"))
+        return float(measure(SAMPLE_RATE, host, marked, "wb"))
     except NoUtterancesError:
         return float("nan")
 
@@ -49,7 +49,7 @@ def stoi(host: np.ndarray, marked: np.ndarray) -> float:
         from pystoi import stoi as measure
     except ImportError:
         raise MissingExtraError('STOI needs the extra: pip install "ideaw[bench]"') from None
-    return float(measure(host, marked, RATE))
+    return float(measure(host, marked, SAMPLE_RATE))
 
 
 @cache
@@ -66,4 +66,4 @@ def _visqol() -> Any:
 
 def visqol(host: np.ndarray, marked: np.ndarray) -> float:
     """ViSQOL in its speech mode (MOS-LQO, 1 to 5) of 16 kHz mono audio, (n,)."""
-    return float(_visqol().measure_from_arrays(host.astype(np.float64), marked.astype(np.float64), RATE).moslqo)
+    return float(_visqol().measure_from_arrays(host.astype(np.float64), marked.astype(np.float64), SAMPLE_RATE).moslqo)

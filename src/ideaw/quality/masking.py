@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.masking import LEAST, Bands, curve
 
 WINDOW, HOP = 512, 256
@@ -69,7 +69,7 @@ def masking(host: NDArray[np.floating], marked: NDArray[np.floating]) -> Masking
 
 def middle(frame: int) -> float:
     """Where the middle of a frame is, in seconds."""
-    return (frame * HOP + WINDOW / 2) / RATE
+    return (frame * HOP + WINDOW / 2) / SAMPLE_RATE
 
 
 def _powers(audio: NDArray[np.floating], first: int, last: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from ideaw.audio.rates import mix
+from ideaw.audio.resample import mix
 from ideaw.engine.scan import EMPTY
 from ideaw.quality.masking import Masking, middle
 from ideaw.results import Detection

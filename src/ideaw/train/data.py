@@ -12,13 +12,13 @@ from torch import Tensor
 
 from ideaw.attacks.batch import Draw
 from ideaw.audio.clips import clips_under
-from ideaw.audio.grid import RATE, SEGMENT
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.errors import FileError
 
 QUIETEST = 10 ** (-50 / 20)
 """Segments with a lower RMS are not trained on."""
 
-GRID = SEGMENT // 4
+GRID = SEGMENT_SAMPLES // 4
 """Segments begin near multiples of this many samples."""
 
 HELD_OUT = 25
@@ -33,9 +33,9 @@ class Pool:
         starts: dict[str, list[np.ndarray]] = {}
         offset = 0
         for category, clip in clips:
-            places = np.arange(margin, len(clip) - SEGMENT - margin + 1, GRID)
+            places = np.arange(margin, len(clip) - SEGMENT_SAMPLES - margin + 1, GRID)
             energy = np.concatenate([[0], np.cumsum(np.square(clip, dtype=np.float64))]) / 32768**2
-            loud = np.sqrt((energy[places + SEGMENT] - energy[places]) / SEGMENT) > QUIETEST
+            loud = np.sqrt((energy[places + SEGMENT_SAMPLES] - energy[places]) / SEGMENT_SAMPLES) > QUIETEST
             starts.setdefault(category, []).append(offset + places[loud])
             offset += len(clip)
         found = {category: np.concatenate(places) for category, places in sorted(starts.items())}
@@ -49,25 +49,25 @@ class Pool:
         self.count = torch.tensor(list(self.sizes.values()), device=device)
 
     def draw(self, number: int, draw: Draw) -> Tensor:
-        """(number, SEGMENT + 2 · margin) float32 at random places and levels, categories equally often."""
+        """(number, SEGMENT_SAMPLES + 2 · margin) float32 at random places and levels, categories equally often."""
         device = self.samples.device
         turn = torch.randint(len(self.count), (1,), generator=draw.device, device=device)
         category = (torch.arange(number, device=device) + turn) % len(self.count)
         where = torch.rand(number, generator=draw.device, device=device) * self.count[category]
         start = self.starts[self.first[category] + where.long()] - self.margin
-        index = start[:, None] + torch.arange(SEGMENT + 2 * self.margin, device=device)
+        index = start[:, None] + torch.arange(SEGMENT_SAMPLES + 2 * self.margin, device=device)
         audio = self.samples[index].float() / 32768
         gain = 10 ** ((torch.rand(number, 1, generator=draw.device, device=device) * 20 - 14) / 20)
         return audio * torch.minimum(gain, 0.99 / audio.abs().amax(1, keepdim=True))
 
     @property
     def seconds(self) -> float:
-        return len(self.samples) / RATE
+        return len(self.samples) / SAMPLE_RATE
 
 
 def load_pools(folder: Path, margin: int, device: torch.device) -> tuple[Pool, Pool]:
     """The pools for training and for validation from all audio under a folder."""
-    clips = [(category, clip) for category, clip in clips_under(folder) if len(clip) >= SEGMENT + 2 * margin]
+    clips = [(category, clip) for category, clip in clips_under(folder) if len(clip) >= SEGMENT_SAMPLES + 2 * margin]
     if not clips:
         raise FileError(f"{folder} holds no audio files longer than a second, and no tar packs of them")
     held_out = clips[::HELD_OUT]

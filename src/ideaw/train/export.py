@@ -23,13 +23,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ideaw.audio.grid import BINS, FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.errors import FileError, IdeawError
+from ideaw.modem.fec import VERSION, usual_slots
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import multiply_adds, parameters
 from ideaw.nets.kinds import AnyNet, make
 from ideaw.nets.wavelet import Wavelet
-from ideaw.payload.correction import VERSION, usual_slots
 from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import build
 
@@ -204,14 +204,14 @@ def _graph(model: AnyNet, name: str) -> onnx.ModelProto:
     batch, frames = torch.export.Dim("batch"), torch.export.Dim("frames", min=2)
     if isinstance(model, Wavelet):
         inputs, outputs = WHOLE[name]
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("host", "received"), (2, SEGMENT))
-        shapes |= {"message": (2, FRAMES, model.width)}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("host", "received"), (2, SEGMENT_SAMPLES))
+        shapes |= {"message": (2, FRAMES_PER_SECOND, model.width)}
         free = {of: {0: batch} for of in inputs}
     else:
         inputs, outputs = GRAPHS[name]
         config, side = model.config, model.domain.side
-        spectrum, stream = (2, FRAMES + 1, BINS, 2), (2, FRAMES + 1, model.width)
-        folded = (2, config.channels, FRAMES + 1, config.bands)
+        spectrum, stream = (2, FRAMES_PER_SECOND + 1, NUM_BINS, 2), (2, FRAMES_PER_SECOND + 1, model.width)
+        folded = (2, config.channels, FRAMES_PER_SECOND + 1, config.bands)
         shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:]), "found": folded}
         shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
         free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}

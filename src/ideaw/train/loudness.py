@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 
 WINDOW = 512
 BANDS = 42
@@ -46,7 +46,7 @@ def _loudness(audio: Tensor) -> Tensor:
 @cache
 def _bands(device: torch.device) -> Tensor:
     """(bands, bins): which bins lie in which Bark band; bands without a bin are left out."""
-    bark = 6 * torch.asinh(torch.arange(WINDOW // 2 + 1) * (RATE / WINDOW / 600))
+    bark = 6 * torch.asinh(torch.arange(WINDOW // 2 + 1) * (SAMPLE_RATE / WINDOW / 600))
     low, high = (6 * torch.asinh(torch.tensor(edge / 600)).item() for edge in (LOWEST, HIGHEST))
     edges = torch.linspace(low, high, BANDS + 1)
     inside = (bark >= edges[:-1, None]) & (bark < edges[1:, None])

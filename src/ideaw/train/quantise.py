@@ -33,8 +33,8 @@ from torch import Tensor, nn
 
 from ideaw.attacks import batch
 from ideaw.audio import files
-from ideaw.audio.grid import FRAMES, SEGMENT
-from ideaw.audio.rates import mix, to_network
+from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
+from ideaw.audio.resample import mix, to_network
 from ideaw.nets.blocks import ConvSubnet
 from ideaw.nets.model import Ideaw
 from ideaw.nets.spectrum import istft, level, stft
@@ -123,7 +123,7 @@ def feeds(model: Ideaw) -> dict[str, Feed]:
     streams = []
     for carriers in model.carriers("calibration"):
         slots = 2.0 * torch.randint(2, (SECONDS * len(audio), len(carriers.write)), generator=chance) - 1
-        streams.append(carriers.stream(slots, None).reshape(len(audio), SECONDS * FRAMES, -1))
+        streams.append(carriers.stream(slots, None).reshape(len(audio), SECONDS * FRAMES_PER_SECOND, -1))
     message, code = streams
     free = copy.copy(model)
     free.domain = type(model.domain)(dataclasses.replace(model.config, headroom=None))
@@ -272,4 +272,4 @@ def _sample(name: str) -> NDArray[np.float32]:
     with resources.as_file(resources.files("ideaw").joinpath("samples", name)) as path:
         recording = files.read(path)
     mono = to_network(mix(recording.samples)[:, None], recording.rate)[0]
-    return np.resize(mono, SECONDS * SEGMENT)
+    return np.resize(mono, SECONDS * SEGMENT_SAMPLES)

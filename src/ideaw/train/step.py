@@ -14,13 +14,13 @@ from torch import Tensor
 
 from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING, Draw
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
-from ideaw.audio.grid import FRAMES, SEGMENT
+from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.errors import IdeawError
+from ideaw.modem.carriers import RANGE
+from ideaw.modem.fec import exists
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.kinds import AnyNet
 from ideaw.nets.model import Ideaw
-from ideaw.payload.carriers import RANGE
-from ideaw.payload.correction import exists
 from ideaw.train import losses
 from ideaw.train.data import Pool
 from ideaw.train.loudness import disturbance
@@ -51,7 +51,7 @@ class Batch:
     """Segments with what is put into them and where they are read, row by row."""
 
     placed: Tensor
-    """(rows, SEGMENT + 2 · margin) audio around each segment."""
+    """(rows, SEGMENT_SAMPLES + 2 · margin) audio around each segment."""
     message: Tensor
     code: Tensor
     phase: Tensor
@@ -82,7 +82,7 @@ class Trip:
 
     batch: Batch
     marked: Tensor
-    """(rows, SEGMENT + 2 · margin), as it was sent."""
+    """(rows, SEGMENT_SAMPLES + 2 · margin), as it was sent."""
     heard: Callable[[], Tensor]
     """Waits for the codecs and gives what comes out of them, on the CPU."""
 
@@ -154,12 +154,12 @@ def take(
     batch = _fresh(pool, recipe, number - (len(back) if back else 0), draw)
     if back:
         batch = back.batch.before(batch)
-    host = batch.placed[:, margin : margin + SEGMENT]
+    host = batch.placed[:, margin : margin + SEGMENT_SAMPLES]
     snr = None if now.snr is None else now.snr + batch.spread * recipe.snr_spread
 
     carriers = model.carriers()
     marked = model.embed(host, batch.message, batch.code, snr, carriers, batch.phase)
-    around = torch.cat([batch.placed[:, :margin], marked, batch.placed[:, margin + SEGMENT :]], 1)
+    around = torch.cat([batch.placed[:, :margin], marked, batch.placed[:, margin + SEGMENT_SAMPLES :]], 1)
     attacked, trip = _attack(second or model, around, batch, back, recipe, now, draw)
     begin = (batch.off * now.jitter).round().long() + margin
     read_message, read_code = model.extract(_cut(attacked, begin), carriers, batch.phase, now.attacked)
@@ -194,7 +194,7 @@ def _fresh(pool: Pool, recipe: Recipe, number: int, draw: Draw) -> Batch:
     """New segments with random bits, levels and places."""
     placed = pool.draw(number, draw)
     message, code = (_bits(number, slots, draw) for slots in (recipe.net.message_slots, recipe.net.code_slots))
-    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=placed.device)
+    phase = torch.randint(FRAMES_PER_SECOND, (number,), generator=draw.device, device=placed.device)
     spread, off = draw.uniform(2, number) * 2 - 1
     return Batch(placed, message, code, phase, spread, off)
 
@@ -289,7 +289,7 @@ def check(recipe: Recipe) -> None:
     if not single_stage:
         spread["code"] = (net.code_bits, net.code_slots)
     for kind, (bits, slots) in spread.items():
-        if not 1 <= bits <= slots <= SEGMENT:
+        if not 1 <= bits <= slots <= SEGMENT_SAMPLES:
             raise IdeawError(f"{recipe.name}: {bits} bits of {kind} in {slots} slots; there must be as many at least")
         if net.carriers == "learned" and not exists(bits, slots):
             raise IdeawError(
@@ -311,20 +311,20 @@ def _second_mark(second: AnyNet, inner: Tensor, now: Moment, draw: Draw) -> Tens
     """What another message and code at another phase, as a second owner would put them there, add to the segments."""
     number, config = len(inner), second.config
     message, code = (_bits(number, slots, draw) for slots in (config.message_slots, config.code_slots))
-    phase = torch.randint(FRAMES, (number,), generator=draw.device, device=inner.device)
+    phase = torch.randint(FRAMES_PER_SECOND, (number,), generator=draw.device, device=inner.device)
     return second.embed(inner, message, code, now.snr, second.carriers("second owner"), phase) - inner
 
 
 def _overmark(second: AnyNet, around: Tensor, now: Moment, draw: Draw) -> Tensor:
     """A second mark on the segments, straight through."""
-    margin = (around.shape[1] - SEGMENT) // 2
-    inner = around[:, margin : margin + SEGMENT].detach()
+    margin = (around.shape[1] - SEGMENT_SAMPLES) // 2
+    inner = around[:, margin : margin + SEGMENT_SAMPLES].detach()
     return around + F.pad(_second_mark(second, inner, now, draw), (margin, margin))
 
 
 def _cut(around: Tensor, begin: Tensor) -> Tensor:
-    """(batch, SEGMENT) beginning at each sample's own place."""
-    return around.gather(1, begin[:, None] + torch.arange(SEGMENT, device=around.device))
+    """(batch, SEGMENT_SAMPLES) beginning at each sample's own place."""
+    return around.gather(1, begin[:, None] + torch.arange(SEGMENT_SAMPLES, device=around.device))
 
 
 def _bits(number: int, bits: int, draw: Draw) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 
 from ideaw.attacks import batch, catalogue
 from ideaw.attacks.batch import Draw
-from ideaw.audio.grid import SEGMENT
+from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.kinds import AnyNet
 from ideaw.train.data import Pool
 
@@ -15,7 +15,7 @@ SEED = 7
 def validate(model: AnyNet, pool: Pool, snr: float | None, segments: int = 256) -> dict[str, float]:
     """Attack → share of bits of message and code together that are read right, with the location known."""
     draw = Draw.at(SEED, 0, pool.samples.device)
-    host = pool.draw(segments, draw)[:, pool.margin : pool.margin + SEGMENT]
+    host = pool.draw(segments, draw)[:, pool.margin : pool.margin + SEGMENT_SAMPLES]
     sizes = (model.config.message_slots, model.config.code_slots)
     bits = torch.randint(2, (segments, sum(sizes)), generator=draw.device, device=host.device).float() * 2 - 1
     message, code = bits.split(sizes, 1)

@@ -17,7 +17,7 @@ from ideaw.bench.peers.peer import Peer, version
 from ideaw.bench.peers.systems import SYSTEMS
 from ideaw.bench.subject import NOTHING, Answer, Bits, Samples, Settings, Subject
 from ideaw.errors import AudioError, FileError, IdeawError, PeerError
-from ideaw.payload.keys import Key
+from ideaw.keys import Key
 
 FAILED = dataclasses.replace(NOTHING, failed=True)
 """A search that broke down or took too long: nothing is found, and it is counted apart."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ideaw.payload.code import locating_code
+from ideaw.modem.locating_code import locating_code
 
 
 def test_the_public_code_never_changes() -> None:

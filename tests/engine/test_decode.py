@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.payload.correction import BlockCode, block_code, usual_slots
-from ideaw.payload.keys import PUBLIC, Key
-from ideaw.payload.message import Content, Message
-from ideaw.payload.plan import Plan
-from ideaw.payload.reading import (
+from ideaw.engine.decode import (
     BELIEVED,
     LONG_CHANCE,
     Reading,
@@ -23,6 +19,10 @@ from ideaw.payload.reading import (
     disagreeing,
     read,
 )
+from ideaw.keys import PUBLIC, Key
+from ideaw.modem.fec import BlockCode, block_code, usual_slots
+from ideaw.payload.framing import Plan
+from ideaw.payload.message import Content, Message
 
 SLOTS = 98
 """Of values that no code is asked about."""

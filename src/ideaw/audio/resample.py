@@ -8,7 +8,7 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import RATE
+from ideaw.audio.grid import SAMPLE_RATE
 
 QUALITY = "HQ"
 """soxr's name for filters that keep 20 bits."""
@@ -19,19 +19,19 @@ DELAY = 0.15
 
 def network_length(length: int, rate: int) -> int:
     """Samples at 16 kHz that cover `length` samples at `rate` Hz."""
-    return -(-length * RATE // rate)
+    return -(-length * SAMPLE_RATE // rate)
 
 
 def to_network(samples: NDArray[np.floating], rate: int) -> NDArray[np.float32]:
     """`(n, channels)` at `rate` Hz as `(channels, network_length(n, rate))` float32 at 16 kHz."""
-    resampled = _resample(samples.astype(np.float32), rate, RATE, network_length(len(samples), rate))
+    resampled = _resample(samples.astype(np.float32), rate, SAMPLE_RATE, network_length(len(samples), rate))
     return np.ascontiguousarray(resampled.T)
 
 
 def from_network(residual: NDArray[np.floating], rate: int, length: int) -> NDArray[np.float32]:
     """`(channels, m)` at 16 kHz as `(length, channels)` float32 at `rate` Hz."""
     columns = np.ascontiguousarray(residual.T, dtype=np.float32)
-    return _resample(columns, RATE, rate, length)
+    return _resample(columns, SAMPLE_RATE, rate, length)
 
 
 class Resampler:

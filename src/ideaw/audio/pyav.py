@@ -18,10 +18,10 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from ideaw.audio import plain
+from ideaw.audio import atomic
 from ideaw.audio.encoding import Encoding, on_grid
+from ideaw.audio.read import Source, check_claims
 from ideaw.audio.samples import as_float
-from ideaw.audio.sources import Source, check_claims
 from ideaw.errors import FileError
 
 FORMATS = ("aac", "asf", "flac", "loas", "matroska", "mov", "mp3", "ogg", "wav")
@@ -137,7 +137,7 @@ class Target:
             self._file.close()
 
     def _told(self) -> contextlib.AbstractContextManager[None]:
-        return plain.told(self._path, ValueError, av.FFmpegError)
+        return atomic.told(self._path, ValueError, av.FFmpegError)
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES
-from ideaw.payload.carriers import (
+from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.modem.carriers import (
     CODE_LENGTHS,
     MESSAGE_LENGTHS,
     RANGE,
@@ -20,7 +20,7 @@ from ideaw.payload.carriers import (
     drawn,
     tile_bands,
 )
-from ideaw.payload.code import PUBLIC
+from ideaw.modem.locating_code import PUBLIC
 
 BINS = 480
 SIZES = ((552, MESSAGE_LENGTHS), (540, CODE_LENGTHS))
@@ -125,7 +125,7 @@ def carriers(request: pytest.FixtureRequest) -> Drawn:
 def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Drawn) -> None:
     slots = np.random.default_rng(0).choice([-1, 1], (3, 2, carriers.slots))
     stream = carriers.stream(slots)
-    assert stream.shape == (3, 2, FRAMES, BINS)
+    assert stream.shape == (3, 2, FRAMES_PER_SECOND, BINS)
     assert stream.dtype == np.float32
     assert np.array_equal(np.abs(stream), np.ones_like(stream))
     for band in carriers.bands:
@@ -133,7 +133,7 @@ def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Drawn) -
         assert np.ptp(part.reshape(3, 2, band.times, band.frames, -1, RANGE), axis=(3, 5)).max() == 0
 
     narrow = carriers.narrow(stream)
-    assert narrow.shape == (3, 2, FRAMES, BINS // RANGE)
+    assert narrow.shape == (3, 2, FRAMES_PER_SECOND, BINS // RANGE)
     areas = np.concatenate([np.full(band.tiles, RANGE * band.frames) for band in carriers.bands])
     assert np.array_equal(carriers.tiles(narrow), areas * carriers.written(slots))
     # Tiles are nobody's but one slot's, so no slot hears another.
@@ -141,7 +141,7 @@ def test_a_stream_is_made_of_tiles_and_read_as_it_was_written(carriers: Drawn) -
 
 
 def test_logits_look_for_what_a_slot_writes(carriers: Drawn) -> None:
-    found = np.random.default_rng(1).standard_normal((2, FRAMES, BINS)).astype(np.float32)
+    found = np.random.default_rng(1).standard_normal((2, FRAMES_PER_SECOND, BINS)).astype(np.float32)
     own = carriers.stream(np.eye(carriers.slots))
     expected = np.einsum("bfn,sfn->bs", found, own)
     logits = carriers.logits(carriers.narrow(found))
@@ -150,21 +150,21 @@ def test_logits_look_for_what_a_slot_writes(carriers: Drawn) -> None:
 
 
 def test_streams_can_be_narrowed_before_their_place_is_known(carriers: Drawn) -> None:
-    hops = np.random.default_rng(2).standard_normal((3 * FRAMES + 7, BINS)).astype(np.float32)
+    hops = np.random.default_rng(2).standard_normal((3 * FRAMES_PER_SECOND + 7, BINS)).astype(np.float32)
     narrow = carriers.narrow(hops)
     assert narrow.shape == (len(hops), BINS // RANGE)
-    for start in (0, 1, FRAMES + 3):
-        second = slice(start, start + FRAMES)
+    for start in (0, 1, FRAMES_PER_SECOND + 3):
+        second = slice(start, start + FRAMES_PER_SECOND)
         assert np.array_equal(narrow[second], carriers.narrow(hops[second]))
 
 
 def test_learned_carriers_are_tiles_of_one() -> None:
     rng = np.random.default_rng(3)
-    write, read = rng.standard_normal((2, 5, FRAMES * 12)).astype(np.float32)
+    write, read = rng.standard_normal((2, 5, FRAMES_PER_SECOND * 12)).astype(np.float32)
     learned = Learned(5, 1, (Band(0, 12, 1),), write, read)
     slots = rng.choice([-1, 1], (4, 5))
     stream = learned.stream(slots)
-    assert np.allclose(stream, (slots @ write).reshape(4, FRAMES, 12), atol=1e-5)
+    assert np.allclose(stream, (slots @ write).reshape(4, FRAMES_PER_SECOND, 12), atol=1e-5)
     assert np.array_equal(learned.narrow(stream), stream)
     assert np.allclose(learned.logits(stream), stream.reshape(4, -1) @ read.T, atol=1e-3)
 
@@ -172,4 +172,4 @@ def test_learned_carriers_are_tiles_of_one() -> None:
 def test_no_slots_leave_a_stream_empty() -> None:
     none = drawn(0, BINS, PUBLIC, b"none", CODE_LENGTHS)
     assert not none.stream(np.zeros((2, 0))).any()
-    assert none.logits(none.narrow(np.ones((2, FRAMES, BINS), np.float32))).shape == (2, 0)
+    assert none.logits(none.narrow(np.ones((2, FRAMES_PER_SECOND, BINS), np.float32))).shape == (2, 0)

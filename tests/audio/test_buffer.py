@@ -15,8 +15,9 @@ import soundfile as sf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ideaw.audio import files, mpeg, plain, targets
-from ideaw.audio.blocks import Blocks, Waiting, cut, told
+from ideaw.audio import atomic, files, mpeg
+from ideaw.audio import write as sndfile_writer
+from ideaw.audio.buffer import Blocks, Waiting, cut, told
 from ideaw.audio.files import Encoding
 from ideaw.errors import FileError
 
@@ -201,7 +202,7 @@ def test_the_tag_of_an_mp3_moves_all_of_it_up(tmp_path: Path, music: np.ndarray)
 def test_what_is_put_before_a_file_overwrites_nothing(tmp_path: Path, length: int, head: int) -> None:
     content, before = (np.random.default_rng(length).bytes(size) for size in (length, head))
     (tmp_path / "a").write_bytes(content)
-    plain.prepend(tmp_path / "a", before)
+    atomic.prepend(tmp_path / "a", before)
     assert (tmp_path / "a").read_bytes() == before + content
 
 
@@ -264,7 +265,7 @@ def test_what_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
 
 
 def test_a_wave_that_grows_beyond_4_gib_unannounced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "_LIMIT", 1_000_000)
+    monkeypatch.setattr(sndfile_writer, "_LIMIT", 1_000_000)
     with pytest.raises(FileError, match="beyond the 4 GiB"), files.writing(tmp_path / "a.wav", 44_100, 1) as write:
         write(np.zeros((500_000, 1)))
     assert os.listdir(tmp_path) == []

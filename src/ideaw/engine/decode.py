@@ -13,12 +13,12 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from ideaw.keys import PUBLIC
+from ideaw.modem.fec import SHORT_RING, BlockCode
 from ideaw.payload.checks import WHOLE_BYTES, binary
-from ideaw.payload.correction import SHORT_RING, BlockCode
 from ideaw.payload.erasures import values_at
-from ideaw.payload.keys import PUBLIC
+from ideaw.payload.framing import Block, LongLayout, Plan, long_layout, whole
 from ideaw.payload.message import KIND_BITS, LONG, Message, layout
-from ideaw.payload.plan import Block, LongLayout, Plan, long_layout, whole
 
 BELIEVED = 1e-4
 """The chance below which a word is believed, if values had nothing to do with any word that passes its check.

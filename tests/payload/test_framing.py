@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ideaw.errors import MessageError
+from ideaw.keys import PUBLIC, Key
 from ideaw.payload.checks import of_whole
 from ideaw.payload.erasures import values_at
-from ideaw.payload.keys import PUBLIC, Key
+from ideaw.payload.framing import LEAST_BITS, Block, Plan, capacity, long_layout, whole
 from ideaw.payload.message import Content, Message
-from ideaw.payload.plan import LEAST_BITS, Block, Plan, capacity, long_layout, whole
 
 KEY = Key(bytes(range(16)))
 KEYS = st.sampled_from([PUBLIC, KEY])

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.errors import MessageError
+from ideaw.keys import PUBLIC
 from ideaw.payload import checks
 from ideaw.payload.checks import POLYNOMIALS, WHOLE_BYTES, binary
 from ideaw.payload.erasures import values_at
-from ideaw.payload.keys import PUBLIC
 from ideaw.payload.message import KIND_BITS, LONG, Message, layout
 
 LEAST_BITS = 22

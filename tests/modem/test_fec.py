@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.payload.correction import MEMORY, BlockCode, block_code, every_message, exists, usual_slots
+from ideaw.modem.fec import MEMORY, BlockCode, block_code, every_message, exists, usual_slots
 
 USED = [(46, 552), (22, 528), (10, 540), (56, 448)]
 """(bits, slots) of the models."""

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES
+from ideaw.audio.grid import FRAMES_PER_SECOND
 
 RANGE = 2
 """Bins of a tile: 32 Hz."""
@@ -46,7 +46,7 @@ class Band:
     @property
     def times(self) -> int:
         """Tiles of a range in a second."""
-        return FRAMES // self.frames
+        return FRAMES_PER_SECOND // self.frames
 
     @property
     def ranges(self) -> int:
@@ -81,7 +81,7 @@ class Carriers(ABC):
         """(…, tiles) → (…, slots): how much the tiles of a second say for each slot."""
 
     def stream(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) of −1 and +1 → (…, FRAMES, bins)."""
+        """(…, slots) of −1 and +1 → (…, FRAMES_PER_SECOND, bins)."""
         return self.laid_out(self.written(values)).repeat(self.width, -1)
 
     def narrow(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -90,7 +90,7 @@ class Carriers(ABC):
         return reduce(np.add, parts)  # 50 times as fast as along rows of two
 
     def tiles(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES, ranges) → (…, tiles): the sum over each tile of a second."""
+        """(…, FRAMES_PER_SECOND, ranges) → (…, tiles): the sum over each tile of a second."""
         batch, parts = narrow.shape[:-2], []
         for band in self.bands:
             frames = narrow[..., band.first : band.last].reshape(*batch, band.times, band.frames, band.ranges)
@@ -104,12 +104,12 @@ class Carriers(ABC):
         return [part.reshape(*tiles.shape[:-1], band.times, band.ranges) for band, part in parts]
 
     def laid_out(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, tiles) → (…, FRAMES, ranges): the number of the tile that each frame lies in."""
+        """(…, tiles) → (…, FRAMES_PER_SECOND, ranges): the number of the tile that each frame lies in."""
         parts = zip(self.bands, self.by_band(tiles), strict=True)
         return np.concatenate([part.repeat(band.frames, -2) for band, part in parts], -1)
 
     def logits(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES, ranges) → (…, slots), positive for 1."""
+        """(…, FRAMES_PER_SECOND, ranges) → (…, slots), positive for 1."""
         return self.heard(self.tiles(narrow))
 
 

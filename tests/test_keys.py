@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideaw.errors import FileError, IdeawError
-from ideaw.payload.keys import PUBLIC, Key, derived
+from ideaw.keys import PUBLIC, Key, derived
 
 CONTENT = st.binary(min_size=16, max_size=64)
 

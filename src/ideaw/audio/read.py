@@ -17,9 +17,9 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 from ideaw.audio import mpeg
-from ideaw.audio.blocks import BLOCK, Blocks
+from ideaw.audio.atomic import reason
+from ideaw.audio.buffer import BLOCK, Blocks
 from ideaw.audio.encoding import Encoding
-from ideaw.audio.plain import reason
 from ideaw.audio.samples import MAX_CHANNELS
 from ideaw.errors import FileError
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ideaw.audio.grid import FRAMES, HOP, RATE
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
+from ideaw.engine.decode import Reading, disagreeing, read
 from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import PER_SECOND, Search, Trace
-from ideaw.payload.keys import Key
-from ideaw.payload.reading import Reading, disagreeing, read
+from ideaw.keys import Key
 from ideaw.results import Detection, Segment
 
 SURE = 1e-6
@@ -93,11 +93,11 @@ def _speed(trace: Trace, pace: float) -> float:
     Few seconds cannot tell: each begins at a whole hop, 1.6 % of it. Nor is audio that was found as it is called faster
     or slower than it was meant to be.
     """
-    seconds = np.concatenate([[0], np.rint(np.diff(trace.starts) / FRAMES).cumsum()])
+    seconds = np.concatenate([[0], np.rint(np.diff(trace.starts) / FRAMES_PER_SECOND).cumsum()])
     if pace == 1 or len(seconds) < STEADY:
         return pace
     hops, _ = np.polyfit(seconds, trace.starts, 1, w=np.maximum(trace.scores, 0))
-    return float(pace * FRAMES / hops)
+    return float(pace * FRAMES_PER_SECOND / hops)
 
 
 def combined(one: float, other: float, most: float = 1.0) -> float:
@@ -185,7 +185,7 @@ def _together(found: list[Found], owners: Sequence[Network]) -> list[Found]:
 
 def _segments(found: list[Found], keys: Sequence[Key], seconds: float, pace: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
-    second = HOP / RATE / pace
+    second = HOP_SAMPLES / SAMPLE_RATE / pace
     return [
         Segment(
             min(each.trace.first * second, seconds),

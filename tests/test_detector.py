@@ -8,14 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio.grid import FRAMES
-from ideaw.decision import HOURS, SURE, combined, decide
+from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.detector import HOURS, SURE, combined, decide
 from ideaw.engine.network import Network
 from ideaw.engine.search import Search, Trace
-from ideaw.payload.code import locating_code
-from ideaw.payload.keys import PUBLIC, Key
+from ideaw.keys import PUBLIC, Key
+from ideaw.modem.locating_code import locating_code
+from ideaw.payload.framing import Plan
 from ideaw.payload.message import Message
-from ideaw.payload.plan import Plan
 
 OTHER = Key(b"another key, not ours")
 CERTAIN = -200.0
@@ -36,8 +36,8 @@ def _values(network: Network, text: str, seconds: int, noise: float = 0.5, seed:
 
 def _trace(values: NDArray[np.float32], begin: int = 0, owner: int = 0, log_p: float = CERTAIN) -> Trace:
     seconds = len(values)
-    starts = begin + FRAMES * np.arange(seconds)
-    return Trace(owner, starts, np.full(seconds, 10.0), log_p, values, begin, begin + FRAMES * seconds)
+    starts = begin + FRAMES_PER_SECOND * np.arange(seconds)
+    return Trace(owner, starts, np.full(seconds, 10.0), log_p, values, begin, begin + FRAMES_PER_SECOND * seconds)
 
 
 def _search(network: Network, *traces: Trace, log_p: float = 0.0, chunks: int = 1) -> Search:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ideaw.audio.grid import RATE
-from ideaw.audio.rates import DELAY, Resampler, from_network, mix, network_length, to_network
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import DELAY, Resampler, from_network, mix, network_length, to_network
 
 RATES = [
     8_000,
@@ -42,7 +42,7 @@ def test_no_delay_and_the_same_length(rate: int, extra: int) -> None:
     assert there.shape == (1, network_length(length, rate))
     assert there.dtype == np.float32
     # the same tone made at 16 kHz: one sample of delay would differ by 0.4
-    seconds = np.arange(there.shape[1]) / RATE
+    seconds = np.arange(there.shape[1]) / SAMPLE_RATE
     middle = length / rate / 2
     expected = np.sin(2 * np.pi * 1_000 * seconds) * np.exp(-(((seconds - middle) / (middle / 3)) ** 2))
     assert np.abs(there[0] - expected).max() < 1e-3
@@ -59,9 +59,9 @@ def test_music_below_the_networks_band_survives(music: np.ndarray) -> None:
 
 
 def test_the_networks_own_rate_is_left_alone(speech: np.ndarray) -> None:
-    there = to_network(speech[:, None], RATE)
+    there = to_network(speech[:, None], SAMPLE_RATE)
     assert np.array_equal(there[0], speech)
-    assert np.array_equal(from_network(there, RATE, len(speech))[:, 0], speech)
+    assert np.array_equal(from_network(there, SAMPLE_RATE, len(speech))[:, 0], speech)
 
 
 @settings(max_examples=40, deadline=None)
@@ -93,9 +93,9 @@ def test_pieces_give_what_the_whole_gives(rate: int, most: int) -> None:
         return np.concatenate([*pieces, stream.finish(length)])
 
     there = to_network(samples, rate)
-    assert np.array_equal(in_pieces(samples, rate, RATE, network_length(len(samples), rate)).T, there)
+    assert np.array_equal(in_pieces(samples, rate, SAMPLE_RATE, network_length(len(samples), rate)).T, there)
     back = from_network(there, rate, len(samples))
-    assert np.array_equal(in_pieces(there.T, RATE, rate, len(samples)), back)
+    assert np.array_equal(in_pieces(there.T, SAMPLE_RATE, rate, len(samples)), back)
 
 
 def test_mix_is_the_mean_of_the_channels(music: np.ndarray) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.audio import mpeg, plain
+from ideaw.audio import atomic, mpeg
 from ideaw.audio.encoding import Encoding, on_grid
-from ideaw.audio.sources import TAGS, vorbis_nominal
+from ideaw.audio.read import TAGS, vorbis_nominal
 from ideaw.errors import FileError
 
 OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
@@ -120,7 +120,7 @@ class Target:
         with self._told():
             self._sound.close()
             if self._encoding.head:
-                plain.prepend(self._temporary, self._encoding.head)
+                atomic.prepend(self._temporary, self._encoding.head)
 
     def abandon(self) -> None:
         """Let go of a file that will not be needed."""
@@ -128,7 +128,7 @@ class Target:
             self._sound.close()
 
     def _told(self) -> contextlib.AbstractContextManager[None]:
-        return plain.told(self._path, sf.SoundFileError)
+        return atomic.told(self._path, sf.SoundFileError)
 
 
 def _kind(path: Path) -> _Kind:

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.payload.keys import PUBLIC, derived
+from ideaw.keys import PUBLIC, derived
 
 LABEL = b"locating code"
 
