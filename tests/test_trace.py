@@ -1,0 +1,31 @@
+"""The path of audio through the package stays short: modules passed and jumps between them, as tools/trace.py counts.
+
+The ceilings are two thirds of what version 0.1 needed (20 modules and 234 jumps, 23 and 247, 19 and 393).
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "tools" / "trace.py"
+CEILINGS = {"mark": (13, 156), "detect": (15, 164), "detect nothing": (12, 262)}
+
+
+@pytest.fixture(scope="module")
+def counts() -> dict[str, tuple[int, int]]:
+    """(modules, jumps) by what was done; in a process of its own, since a profiler sees every thread."""
+    run = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=True)
+    lines = re.findall(r"^(.+?) +(\d+) modules +(\d+) jumps$", run.stdout, re.MULTILINE)
+    return {name: (int(modules), int(jumps)) for name, modules, jumps in lines}
+
+
+@pytest.mark.xfail(reason="the redesign is under way; remove this line when it is done", strict=False)
+@pytest.mark.parametrize("what", CEILINGS)
+def test_audio_passes_few_modules_with_few_jumps(counts: dict[str, tuple[int, int]], what: str) -> None:
+    modules, jumps = counts[what]
+    most_modules, most_jumps = CEILINGS[what]
+    assert modules <= most_modules
+    assert jumps <= most_jumps
