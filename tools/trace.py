@@ -58,7 +58,7 @@ def count_jumps(call: Callable[[], object], package: Path) -> Trace:
         call()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return modules, jumps
 
 
