@@ -30,7 +30,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ideaw.bench import printed
+from ideaw.bench.tables import paper_values
 
 ROOT = Path(__file__).parent.parent
 MODELS = ("46+10", "22+10", "10+10")
@@ -119,7 +119,7 @@ def _segments() -> list[str] | None:
             cells = " | ".join(f"{value:.2f}" for value in values)
             lines.append(f"| **{name}**, {what} | ≥ {table['snr']:g} dB | {cells} |")
         cells = " | ".join(f"{row['paper']:.2f}" for row in table["rows"])
-        lines.append(f"| the paper's {name} | {printed.MODELS[name].snr} dB | {cells} |")
+        lines.append(f"| the paper's {name} | {paper_values.MODELS[name].snr} dB | {cells} |")
     lowest = min(table["lowest_snr"] - table["snr"] for table in tables.values())
     counts = ", ".join(str(table["segments"]) for table in tables.values())
     return [

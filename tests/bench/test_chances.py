@@ -2,7 +2,7 @@
 
 import pytest
 
-from ideaw.bench.chances import arriving, detected, mean, share, wilson
+from ideaw.bench.statistics import arriving, detected, mean, share, wilson
 
 
 def test_a_share_has_wilson_s_interval() -> None:

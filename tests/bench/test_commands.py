@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ideaw.bench import files, locating, unmarked
+from ideaw.bench.tables import files, locating, unmarked
 from ideaw.cli import app
 
 FILES = files.Table(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.bench import files
-from ideaw.bench.chances import wilson
+from ideaw.bench.statistics import wilson
+from ideaw.bench.tables import files
 from ideaw.errors import FileError
 from ideaw.results import Segment
 

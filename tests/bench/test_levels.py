@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ideaw.bench import levels
+from ideaw.bench.tables import levels
 from ideaw.errors import FileError
 
 

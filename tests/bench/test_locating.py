@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import cut
+from ideaw.audio.buffer import split_blocks
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE
-from ideaw.bench import locating, reference
+from ideaw.bench.tables import locating, window_search
 from ideaw.engine.network import Network
 from ideaw.engine.segments import NEARBY
 from ideaw.errors import ModelError
@@ -30,16 +30,16 @@ def test_the_paper_s_search_ends_at_a_marked_second(
     begin = SAMPLE_RATE + 500
     audio = speech[: 4 * SAMPLE_RATE].copy()
     audio[begin:] = Marker(network).embed(audio[begin:], SAMPLE_RATE, "ab12")
-    located = reference.search(network, audio, locating_code(network.card.code_bits), both_stages)
+    located = window_search.search(network, audio, locating_code(network.card.code_bits), both_stages)
     assert located.message == "ab12"
     assert located.start >= begin - NEARBY * HOP_SAMPLES
     assert (located.start - begin + NEARBY * HOP_SAMPLES) % SAMPLE_RATE <= 2 * NEARBY * HOP_SAMPLES
-    assert located.windows == located.start // reference.STEP + 1
+    assert located.windows == located.start // window_search.STEP + 1
 
 
 def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speech: NDArray[np.float32]) -> None:
     marked = Marker(network, Key(b"another key of ours")).embed(speech[: 2 * SAMPLE_RATE], SAMPLE_RATE, "ab12")
-    assert reference.search(network, marked, locating_code(network.card.code_bits)).message is None
+    assert window_search.search(network, marked, locating_code(network.card.code_bits)).message is None
 
 
 def test_a_single_stage_is_read_in_every_window(single: Path) -> None:
@@ -68,11 +68,11 @@ def test_ours_stops_at_the_first_mark(
     given: list[int] = []
 
     def counted(audio: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float32]]:
-        for block in cut(audio, size):
+        for block in split_blocks(audio, size):
             given.append(len(block))
             yield block
 
-    monkeypatch.setattr(locating, "cut", counted)
+    monkeypatch.setattr(locating, "split_blocks", counted)
     marked = Marker(network).embed(np.tile(speech, 3), SAMPLE_RATE, "ab12")
     assert locating._first(Marker(network), marked).message == "ab12"
     assert sum(given) <= (locating.LATENCY + 1) * SAMPLE_RATE < len(marked)

@@ -11,7 +11,8 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.bench import kept, paper, printed
+from ideaw.bench import kept
+from ideaw.bench.tables import paper, paper_values
 from ideaw.errors import FileError
 from ideaw.marker import model_folder
 from tests.cli.conftest import run as command
@@ -55,7 +56,7 @@ def out(tmp_path_factory: pytest.TempPathFactory, audio: Path, single: Path) -> 
 
 def test_every_row_of_the_paper_has_ours_beside_it_where_there_is_a_model(out: Path) -> None:
     basics, attacked = rows(out / "results", "table-1"), rows(out / "results", "table-2")
-    assert [name for (name,) in basics] == list(printed.MODELS)
+    assert [name for (name,) in basics] == list(paper_values.MODELS)
     assert basics["46+10",]["SNR, the paper's"] == "35.41"
     assert float(basics["46+10",]["SNR, ours"]) == pytest.approx(38, abs=0.01)
     assert float(basics["22+10",]["capacity, ours"]) == 32

@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.bench import preset
-from ideaw.bench.preset import Between, OneOf, Step
-from ideaw.bench.security import THREATS
+from ideaw.bench.protocols import preset
+from ideaw.bench.protocols.preset import Between, OneOf, Step
+from ideaw.bench.protocols.security import THREATS
 from ideaw.cli.protocols import PRESETS
 from ideaw.errors import IdeawError
 

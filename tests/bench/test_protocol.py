@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from ideaw.bench import preset, protocol, runs
-from ideaw.bench.outcome import AttackRow, Table, ThreatRow
+from ideaw.bench import cache
+from ideaw.bench.protocols import preset, runner
+from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.errors import FileError
 from tests.cli.conftest import run as command
 
@@ -46,7 +47,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def few(out: Path) -> Table:
-    return protocol.run(FEW, out=out, workers=1)
+    return runner.run(FEW, out=out, workers=1)
 
 
 def test_marks_are_counted_attack_by_attack(few: Table) -> None:
@@ -120,20 +121,20 @@ def test_the_report_is_one_page_that_needs_nothing_else(few: Table, out: Path) -
 
 
 def test_what_was_measured_is_not_measured_again(few: Table, out: Path, tmp_path: Path) -> None:
-    lines = (out / runs.TRIALS).read_text().splitlines(keepends=True)
+    lines = (out / cache.TRIALS).read_text().splitlines(keepends=True)
     assert len(lines) == 2 * (1 + len(FEW.rows))
     begun = tmp_path / "begun"
-    runs.Run(begun, json.loads((out / runs.CONFIGURATION).read_text()))
-    (begun / runs.TRIALS).write_text("".join(lines[:-1]))  # as if it had been interrupted before the last one
+    cache.Run(begun, json.loads((out / cache.CONFIGURATION).read_text()))
+    (begun / cache.TRIALS).write_text("".join(lines[:-1]))  # as if it had been interrupted before the last one
     shares: list[float] = []
-    assert protocol.run(FEW, out=begun, progress=shares.append, workers=1) == few
+    assert runner.run(FEW, out=begun, progress=shares.append, workers=1) == few
     assert shares == [1.0]
     with pytest.raises(FileError, match="other seed"):
-        protocol.run(FEW, out=begun, seed=1)
+        runner.run(FEW, out=begun, seed=1)
 
 
 def test_answers_are_counted_threat_by_threat(data: Path) -> None:
-    table = protocol.run(THREATS, data, workers=2)
+    table = runner.run(THREATS, data, workers=2)
     assert table.clips == 2  # the quiet file is left out
     rows = [row for row in table.rows if isinstance(row, ThreatRow)]
     assert [row.should for row in rows] == ["none", "right", "not wrong", "none"]
@@ -147,21 +148,21 @@ def test_a_file_that_cannot_be_marked_is_left_out_and_named(data: Path, tmp_path
     square = np.sign(np.random.default_rng(0).standard_normal(4 * 16_000))
     sf.write(data / "talk" / "square.wav", square, 16_000, subtype="FLOAT")
     only = preset.parse("only", HEAD + "  - label: clean\n")
-    table = protocol.run(only, data / "talk", out=tmp_path / "run", workers=1)
+    table = runner.run(only, data / "talk", out=tmp_path / "run", workers=1)
     assert (table.clips, table.rows[0].clips) == (1, 1)
     assert list(table.left_out) == ["square.wav"]
     assert "too loud" in table.left_out["square.wav"]
     assert "1 could not be marked" in (tmp_path / "run" / "report.html").read_text("utf-8")
     (data / "talk" / "reading.flac").unlink()
     with pytest.raises(FileError, match="no audio file that can be marked: too loud"):
-        protocol.run(only, data / "talk", workers=1)
+        runner.run(only, data / "talk", workers=1)
 
 
 def test_a_folder_of_quiet_files_is_refused(data: Path) -> None:
     for path in (data / "talk" / "reading.flac", data / "music-strings.wav"):
         path.unlink()
     with pytest.raises(FileError, match="above −40 dBFS"):
-        protocol.run(FEW, data)
+        runner.run(FEW, data)
 
 
 def test_the_command_shows_a_table_and_keeps_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ideaw.bench import files, locating, segments, unmarked
+from ideaw.bench.tables import files, locating, segments, unmarked
 from ideaw.marker import model_names
 
 ROOT = Path(__file__).parent.parent.parent

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ideaw.bench import quality
+from ideaw.bench.tables import quality
 from ideaw.errors import FileError
 
 

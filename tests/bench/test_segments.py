@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.bench import segments
-from ideaw.bench.folder import QUIETEST
+from ideaw.bench.corpus import QUIETEST
+from ideaw.bench.tables import segments
 from ideaw.errors import FileError
 
 

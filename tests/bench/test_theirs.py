@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ideaw.bench import pages, preset, protocol
-from ideaw.bench.outcome import AttackRow, Table, ThreatRow
+from ideaw.bench.protocols import preset, report, runner
+from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.errors import FileError, PeerError
 from tests.cli.conftest import Ran
 from tests.cli.conftest import run as command
@@ -87,12 +87,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(out: Path) -> Table:
-    return protocol.run(WIDE, limit=1, out=out / "ours", workers=1)
+    return runner.run(WIDE, limit=1, out=out / "ours", workers=1)
 
 
 @pytest.fixture(scope="module")
 def theirs(out: Path) -> Table:
-    return protocol.run(WIDE, limit=1, out=out / "theirs", workers=1, peer="ideaw")
+    return runner.run(WIDE, limit=1, out=out / "theirs", workers=1, peer="ideaw")
 
 
 def attacks(table: Table) -> list[AttackRow]:
@@ -116,28 +116,28 @@ def test_a_peer_has_the_rows_and_columns_of_our_own(ours: Table, theirs: Table, 
 
 def test_a_folder_holds_the_trials_of_one_system(ours: Table, theirs: Table, out: Path) -> None:
     with pytest.raises(FileError, match="with other system"):
-        protocol.run(WIDE, limit=1, out=out / "ours", peer="ideaw")
+        runner.run(WIDE, limit=1, out=out / "ours", peer="ideaw")
     with pytest.raises(FileError, match="with other system"):
-        protocol.run(WIDE, limit=1, out=out / "theirs")
+        runner.run(WIDE, limit=1, out=out / "theirs")
 
 
 def test_threats_without_keys_are_met_and_the_others_named() -> None:
-    table = protocol.run(THREATS, limit=1, workers=2, peer="ideaw")
+    table = runner.run(THREATS, limit=1, workers=2, peer="ideaw")
     rows = {row.label: row for row in table.rows if isinstance(row, ThreatRow)}
     assert list(rows) == ["marked again", "averaged", "copied"]
     assert rows["copied"].none.value == rows["averaged"].kept.value == 1
-    assert pages.skipped(table) == f"Left out, since {table.system} has no keys: “wrong key”."
+    assert report.skipped(table) == f"Left out, since {table.system} has no keys: “wrong key”."
 
 
 @pytest.mark.usefixtures("tone")
 def test_what_a_system_cannot_have_is_a_dash_and_what_fails_is_counted(tmp_path: Path) -> None:
-    table = protocol.run(SHORT, out=tmp_path / "run", workers=1, peer="perth")
+    table = runner.run(SHORT, out=tmp_path / "run", workers=1, peer="perth")
     clean, quieter, cut = attacks(table)
     for row in (clean, quieter, cut):
         assert (row.bits, row.exact, row.wrong, row.capacity) == (None, None, None, None)
         assert row.alarms.value == 0
     assert [(row.seen.value, row.failed) for row in (clean, quieter, cut)] == [(1, 0), (1, 0), (0, 2 * 2)]
-    shown = pages.rows(table)
+    shown = report.rows(table)
     assert shown[0][:7] == ("clean", "2", "–", "–", "–", "–", "100.0 %")
     assert shown[2][:2] == ("cut", "2, 4 failed")
     kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
@@ -149,12 +149,12 @@ def test_what_a_system_cannot_have_is_a_dash_and_what_fails_is_counted(tmp_path:
 
 @pytest.mark.usefixtures("tone")
 def test_threats_to_a_system_without_messages_are_about_its_mark() -> None:
-    table = protocol.run(THREATS, limit=1, workers=1, peer="perth")
+    table = runner.run(THREATS, limit=1, workers=1, peer="perth")
     rows = {row.label: row for row in table.rows if isinstance(row, ThreatRow)}
     assert list(rows) == ["marked again", "copied"]
     assert (rows["marked again"].right.value, rows["copied"].right.value, rows["copied"].kept.value) == (1, 1, 0)
     assert {row.wrong for row in rows.values()} == {None}
-    assert "Perth 3.1 carries no message: “averaged”" in pages.skipped(table)
+    assert "Perth 3.1 carries no message: “averaged”" in report.skipped(table)
 
 
 def complaint(*arguments: object) -> str:
@@ -178,7 +178,7 @@ def test_what_cannot_be_measured_is_one_line(tmp_path: Path, monkeypatch: pytest
 
 def test_a_peer_that_never_marks_ends_with_its_reason(tone: None, data: Path) -> None:
     with pytest.raises(FileError, match="can be marked: Perth: it broke down: too little to hear"):
-        protocol.run(made("  - label: clean", seconds=1), data, workers=1, peer="perth")
+        runner.run(made("  - label: clean", seconds=1), data, workers=1, peer="perth")
 
 
 def test_a_peer_without_its_package_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,4 +186,4 @@ def test_a_peer_without_its_package_is_one_line(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "perth" / "bin").mkdir(parents=True)
     (tmp_path / "perth" / "bin" / "python").symlink_to(sys.executable)
     with pytest.raises(PeerError, match="Perth: it broke down: ModuleNotFoundError"):
-        protocol.run(SHORT, workers=1, peer="perth")
+        runner.run(SHORT, workers=1, peer="perth")

@@ -9,7 +9,7 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.bench import unmarked
+from ideaw.bench.tables import unmarked
 from ideaw.errors import FileError
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ideaw.attacks.catalogue import ATTACKS, PAPER
-from ideaw.bench.segments import OTHERS
+from ideaw.bench.tables.segments import OTHERS
 from tests.cli.conftest import run
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.bench import segments
+from ideaw.bench.tables import segments
 from ideaw.engine.network import Network
 from ideaw.errors import IdeawError, ModelError
 from ideaw.train import checkpoint

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ideaw.bench import runs
-from ideaw.bench.folder import paths_under
+from ideaw.bench import cache
+from ideaw.bench.corpus import paths_under
 from ideaw.errors import FileError
 from ideaw.marker import load
 
@@ -46,7 +46,7 @@ class Kept:
                 return restore(known["found"])
         found = measure()
         self._parts[name] = {"given": given, "found": asdict(found)}
-        runs.write(self._path, json.dumps(self._parts, indent=2) + "\n")
+        cache.write(self._path, json.dumps(self._parts, indent=2) + "\n")
         return found
 
 

@@ -38,7 +38,7 @@ def segments(
     others: Annotated[bool, typer.Option("--others", help="Other attacks besides the paper's.")] = False,
 ) -> None:
     """Bits read right in one-second segments, clean and under the paper's attacks: its Table 2."""
-    from ideaw.bench.segments import run
+    from ideaw.bench.tables.segments import run
 
     _check(json_file)
     with console.progress("measuring segments") as progress:
@@ -67,7 +67,7 @@ def levels(
     limit: Limit = None,
 ) -> None:
     """Bits read right in segments brought to levels from −50 to −10 dBFS."""
-    from ideaw.bench.levels import run
+    from ideaw.bench.tables.levels import run
 
     _check(json_file)
     if plot is not None:
@@ -95,7 +95,7 @@ def quality(
 ) -> None:
     """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL, masking; and how far MP3 makes them."""
     with extra("bench", "measuring quality"):
-        from ideaw.bench.quality import run
+        from ideaw.bench.tables.quality import run
 
     _check(json_file)
     with console.progress("measuring quality") as progress:
@@ -118,7 +118,7 @@ def files(
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each clip.")] = 10.0,
 ) -> None:
     """Messages that come back from whole clips, edited and compressed, and how well marked stretches are located."""
-    from ideaw.bench.files import run
+    from ideaw.bench.tables.files import run
 
     _check(json_file)
     with console.progress("measuring files") as progress:
@@ -156,7 +156,7 @@ def unmarked(
     hours: Annotated[float | None, typer.Option(min=0, help="Stop after so many hours of audio.")] = None,
 ) -> None:
     """False alarms: audio without marks, files and tar packs of them, searched for the marks of many keys."""
-    from ideaw.bench.unmarked import run
+    from ideaw.bench.tables.unmarked import run
 
     _check(json_file)
     with console.progress("searching unmarked audio") as progress:
@@ -192,7 +192,7 @@ def locating(
     ] = None,
 ) -> None:
     """How long it takes to find a mark, against the paper's search on the same network."""
-    from ideaw.bench.locating import METHODS, PAPER, SINGLE, draw, run
+    from ideaw.bench.tables.locating import METHODS, PAPER, SINGLE, draw, run
 
     _check(json_file)
     if plot is not None:

@@ -25,9 +25,9 @@ def paper(
 ) -> None:
     """The paper's tables and figures with its printed values beside ours; goes on where it was stopped."""
     with extra("bench", "drawing"):
-        from ideaw.bench.paper import FULL, QUICK, run
-    from ideaw.bench.folder import packaged
-    from ideaw.bench.report import PAGE
+        from ideaw.bench.tables.paper import FULL, QUICK, run
+    from ideaw.bench.corpus import packaged
+    from ideaw.bench.reports.html import PAGE
 
     with console.progress("measuring") as progress:
         outcome = run(packaged() if data is None else data, out, QUICK if quick else FULL, ablations, progress)

@@ -30,7 +30,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Keep metrics.json, report.csv and report.html in this folder; a run that was interrupted goes on there.",
+        help="Keep metrics.json, html.csv and html.html in this folder; a run that was interrupted goes on there.",
     ),
 ]
 Peer = Annotated[
@@ -66,20 +66,21 @@ def _command(name: str) -> Callable[..., None]:
         seed: Seed = 0,
     ) -> None:
         with extra("bench", "this benchmark"):
-            from ideaw.bench import pages, preset, protocol, report
+            from ideaw.bench.protocols import preset, report, runner
+            from ideaw.bench.reports import html
 
         chosen = preset.load(name, quick)
         if quick:
             limit = min(limit or QUICK_CLIPS, QUICK_CLIPS)
         with console.progress(f"measuring {chosen.title}") as progress:
-            table = protocol.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
-        heads = pages.heads(chosen.security)
-        console.say_table(heads, pages.rows(table), numbers=heads[1:])
+            table = runner.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
+        heads = report.heads(chosen.security)
+        console.say_table(heads, report.rows(table), numbers=heads[1:])
         means = ", ".join(f"{measure} {each.value:.4g}" for measure, each in table.quality.items())
-        console.say(f"{pages.setting(table)}; quality of the mark: {means}")
+        console.say(f"{report.setting(table)}; quality of the mark: {means}")
         if table.skipped:
-            console.say(pages.skipped(table))
+            console.say(report.skipped(table))
         if out is not None:
-            console.say(f"{out / report.PAGE}: the same with pictures and sound")
+            console.say(f"{out / html.PAGE}: the same with pictures and sound")
 
     return command

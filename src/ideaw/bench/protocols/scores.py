@@ -6,10 +6,10 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from ideaw.bench.chances import Detected, Share, arriving, detected, mean, share
-from ideaw.bench.preset import Preset, Row
-from ideaw.bench.runs import Record
-from ideaw.bench.subject import MEASURES, Subject
+from ideaw.bench.cache import Record
+from ideaw.bench.protocols.preset import Preset, Row
+from ideaw.bench.protocols.system import MEASURES, Subject
+from ideaw.bench.statistics import Detected, Share, arriving, detected, mean, share
 
 ALARMS = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
 """Shares of unmarked audio that may be taken for marked."""

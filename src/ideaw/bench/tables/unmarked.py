@@ -15,7 +15,7 @@ from ideaw.attacks import catalogue
 from ideaw.audio.buffer import Progress
 from ideaw.audio.clips import clips_under
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.bench.chances import wilson
+from ideaw.bench.statistics import wilson
 from ideaw.detector import HOURS, SURE
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key

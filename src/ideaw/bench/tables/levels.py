@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.audio.buffer import Progress
-from ideaw.bench.segments import PAPER, attacked, segments_under
+from ideaw.bench.tables.segments import PAPER, attacked, segments_under
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy
 

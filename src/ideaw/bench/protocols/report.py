@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.bench import report
-from ideaw.bench.chances import Share
-from ideaw.bench.folder import evenly
-from ideaw.bench.outcome import AttackRow, Table, ThreatRow
-from ideaw.bench.preset import Preset, Row
-from ideaw.bench.report import Picture, Players, Section, Text, Track
-from ideaw.bench.security import THREATS
-from ideaw.bench.subject import Samples, Subject, mixed
+from ideaw.bench.corpus import evenly
+from ideaw.bench.protocols.preset import Preset, Row
+from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
+from ideaw.bench.protocols.security import THREATS
+from ideaw.bench.protocols.system import Samples, Subject, mixed
+from ideaw.bench.reports import html
+from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
+from ideaw.bench.statistics import Share
 from ideaw.errors import AudioError
 from ideaw.quality import plots
 
@@ -37,7 +37,7 @@ def write(folder: Path, table: Table, preset: Preset, subject: Subject, clips: S
     listened = [part for k in evenly(len(clips), LISTENED_CLIPS) for part in _players(preset, subject, clips[k])]
     note = Text(f"Mono, 16 kHz, the first {LISTENED_SECONDS} s. The residual is what the mark adds, ten times as loud.")
     sections = [_setting(table), *measured, Section("To listen to", [note, *listened])]
-    report.write(folder, f"{table.title}: {table.system}", sections)
+    html.write(folder, f"{table.title}: {table.system}", sections)
 
 
 def heads(security: bool) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def _interval(share: Share | None) -> str:
 
 
 def _setting(table: Table) -> Section:
-    quality = report.Table(
+    quality = html.Table(
         ("measure", "mean", "95 %"),
         [(name, f"{each.value:.4g}", f"{each.low:.4g}–{each.high:.4g}") for name, each in table.quality.items()],
         "Marked clips against their hosts at 16 kHz mono: SNR and SI-SNR in dB, PESQ and ViSQOL as opinion scores.",
@@ -139,7 +139,7 @@ def _attacks(table: Table) -> list[Section]:
         "what so few clips cannot tell."
     )
     return [
-        Section("Attack by attack", [Text(about), report.Table(heads(False), rows(table))]),
+        Section("Attack by attack", [Text(about), html.Table(heads(False), rows(table))]),
         Section(
             "In pictures",
             [
@@ -171,7 +171,7 @@ def _threats(table: Table) -> list[Section]:
         "Wilson's, of 95 %."
     )
     return [
-        Section("Threat by threat", [Text(about), report.Table(heads(True), rows(table))]),
+        Section("Threat by threat", [Text(about), html.Table(heads(True), rows(table))]),
         Section("In a picture", drawn),
     ]
 

@@ -15,7 +15,7 @@ import soundfile
 
 from ideaw.bench.peers.peer import Peer, version
 from ideaw.bench.peers.systems import SYSTEMS
-from ideaw.bench.subject import NOTHING, Answer, Bits, Samples, Settings, Subject
+from ideaw.bench.protocols.system import NOTHING, Answer, Bits, Samples, Settings, Subject
 from ideaw.errors import AudioError, FileError, IdeawError, PeerError
 from ideaw.keys import Key
 

@@ -15,7 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.bench.security import THREATS
+from ideaw.bench.protocols.security import THREATS
 from ideaw.errors import IdeawError
 
 Value = float | str
@@ -115,7 +115,7 @@ class Preset:
 
 def names() -> list[str]:
     """The presets in the package."""
-    files = resources.files("ideaw.bench").joinpath("presets").iterdir()
+    files = resources.files("ideaw.bench.protocols").joinpath("presets").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
 
@@ -123,7 +123,7 @@ def load(name: str, quick: bool = False) -> Preset:
     """A preset of the package; `quick` keeps the ends of every list of strengths."""
     if name not in names():
         raise IdeawError(f'there is no preset "{name}"; there are: {", ".join(names())}')
-    text = resources.files("ideaw.bench").joinpath("presets", f"{name}.yaml").read_text("utf-8")
+    text = resources.files("ideaw.bench.protocols").joinpath("presets", f"{name}.yaml").read_text("utf-8")
     return parse(name, text, quick)
 
 

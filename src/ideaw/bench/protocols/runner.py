@@ -1,7 +1,7 @@
 """The public protocols: marked and unmarked clips under the attacks of a preset, searched as users search them.
 
 Marked audio tells how many marks survive, unmarked audio under the very same attack how often a mark is seen that is
-not there. Every clip and row is one trial; trials are made on all cores and kept in a folder (`runs.py`).
+not there. Every clip and row is one trial; trials are made on all cores and kept in a folder (`cache.py`).
 """
 
 import contextlib
@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.audio.buffer import Progress
-from ideaw.bench import outcome, pages, runs
-from ideaw.bench.folder import QUIETEST, packaged, paths_under
-from ideaw.bench.outcome import QUALITY, Table
-from ideaw.bench.peers.subject import Theirs
-from ideaw.bench.preset import Preset, Row
-from ideaw.bench.security import THREATS, lacking
-from ideaw.bench.subject import Bits, Ours, Settings, Subject, clip_of
+from ideaw.bench import cache
+from ideaw.bench.corpus import QUIETEST, packaged, paths_under
+from ideaw.bench.protocols import report, scores
+from ideaw.bench.protocols.peer_system import Theirs
+from ideaw.bench.protocols.preset import Preset, Row
+from ideaw.bench.protocols.scores import QUALITY, Table
+from ideaw.bench.protocols.security import THREATS, lacking
+from ideaw.bench.protocols.system import Bits, Ours, Settings, Subject, clip_of
 from ideaw.engine.network import cores
 from ideaw.errors import AudioError, FileError, IdeawError
 
@@ -72,7 +73,7 @@ def _measured(
         raise IdeawError(f"preset {preset.name} has no row for this system: {next(iter(skipped.values()))}")
     paths = subject.settings.paths
     clips = [(str(path.relative_to(folder)), path.stat().st_size) for path in paths]
-    kept = runs.Run(
+    kept = cache.Run(
         out,
         {"preset": preset.name}
         | subject.configuration()
@@ -85,7 +86,7 @@ def _measured(
     done = {(record["clip"], record["row"]) for record in kept.records}
     wanted = [(clip, row) for clip in range(len(paths)) for row in (QUALITY, *range(len(preset.rows)))]
     tasks = [task for task in wanted if task not in done]
-    for record in runs.everywhere(
+    for record in cache.everywhere(
         _start, (preset, subject), _trial, tasks, workers, progress, len(wanted) - len(tasks)
     ):
         kept.add(record)
@@ -107,13 +108,13 @@ def _measured(
         preset.channels,
         {clips[number][0]: why for number, why in left_out.items()},
         skipped,
-        outcome.quality(measured),
-        outcome.rows(preset, subject, measured),
+        scores.quality(measured),
+        scores.rows(preset, subject, measured),
     )
     if out is not None:
-        runs.write(out / METRICS, json.dumps(dataclasses.asdict(table), indent=2) + "\n")
-        runs.write(out / TABLE, outcome.as_csv(table))
-        pages.write(out, table, preset, subject, marked)
+        cache.write(out / METRICS, json.dumps(dataclasses.asdict(table), indent=2) + "\n")
+        cache.write(out / TABLE, scores.as_csv(table))
+        report.write(out, table, preset, subject, marked)
     return table
 
 
@@ -139,11 +140,11 @@ def _start(preset: Preset, subject: Subject) -> None:
     _running = preset, subject
 
 
-def _trial(task: Task) -> runs.Record:
+def _trial(task: Task) -> cache.Record:
     """One clip in one row; only that it is left out, where it cannot be marked."""
     preset, subject = _running
     number, place = task
-    record: runs.Record = {"clip": number, "row": place}
+    record: cache.Record = {"clip": number, "row": place}
     try:
         subject.clip(number)
     except AudioError as problem:
@@ -154,7 +155,7 @@ def _trial(task: Task) -> runs.Record:
     return record | (_threatened if row.threat else _survived)(preset, subject, row, number)
 
 
-def _survived(preset: Preset, subject: Subject, row: Row, number: int) -> runs.Record:
+def _survived(preset: Preset, subject: Subject, row: Row, number: int) -> cache.Record:
     """What is found in a marked clip and in the same clip without a mark, both attacked."""
     clip = subject.clip(number)
     answer = subject.search(preset.attacked(row, clip.marked, subject.settings.seed, number))
@@ -175,7 +176,7 @@ def _right(sent: Bits, read: Bits) -> float:
     return float(np.equal(sent, read).mean()) if sent and len(read) == len(sent) else GUESSED
 
 
-def _threatened(preset: Preset, subject: Subject, row: Row, number: int) -> runs.Record:
+def _threatened(preset: Preset, subject: Subject, row: Row, number: int) -> cache.Record:
     """What is found where somebody has tampered; nothing where the system cannot be made to."""
     assert row.threat is not None
     try:

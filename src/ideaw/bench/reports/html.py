@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ideaw.bench import runs
+from ideaw.bench import cache
 
 PAGE = "report.html"
 
@@ -75,9 +75,9 @@ class Section:
 
 def write(folder: Path, title: str, sections: Sequence[Section]) -> None:
     """Write `report.html` into a folder; it appears whole or not at all."""
-    page = Template(resources.files("ideaw.bench").joinpath("page.html").read_text("utf-8"))
+    page = Template(resources.files("ideaw.bench.reports").joinpath("page.html").read_text("utf-8"))
     body = "\n".join(_section(section) for section in sections)
-    runs.write(folder / PAGE, page.substitute(title=escape(title), body=body))
+    cache.write(folder / PAGE, page.substitute(title=escape(title), body=body))
 
 
 def _section(section: Section) -> str:

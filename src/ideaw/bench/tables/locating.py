@@ -18,10 +18,10 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import Progress, cut
+from ideaw.audio.buffer import Progress, split_blocks
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.bench import reference
-from ideaw.bench.reference import Located
+from ideaw.bench.tables import window_search
+from ideaw.bench.tables.window_search import Located
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.network import Card, Network
 from ideaw.errors import ModelError
@@ -99,15 +99,15 @@ def run(
 
     methods: dict[str, Callable[[NDArray[np.float32]], Detection | Located]] = {
         OURS: lambda audio: _first(marker, audio),
-        PAPER: lambda audio: reference.search(network, audio, code),
-        SINGLE: lambda audio: reference.search(network, audio, code, both_stages=True),
+        PAPER: lambda audio: window_search.search(network, audio, code),
+        SINGLE: lambda audio: window_search.search(network, audio, code, both_stages=True),
         WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none"),
     }
     marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, SAMPLE_RATE, MESSAGE))
     if single is not None:
         other = _single_stage(single, network.card)
         bits = np.concatenate([code, Message.of(MESSAGE).frame(network.card.message_bits)])
-        methods[SINGLE] = lambda audio: reference.search_single(other, audio, code)
+        methods[SINGLE] = lambda audio: window_search.search_single(other, audio, code)
         marks[SINGLE] = lambda audio: _by_segments(Marker(other), audio, bits)
     for name, method in methods.items():
         method(_file(marks[name], 2, 0))  # the first call loads the graphs
@@ -134,7 +134,7 @@ def run(
         if progress:
             progress((number + 1) / len(cases))
     named = None if single is None else other.card.name
-    return Table(network.card.name, repeats, reference.STEP / SAMPLE_RATE, rows, named)
+    return Table(network.card.name, repeats, window_search.STEP / SAMPLE_RATE, rows, named)
 
 
 def draw(table: Table, suffix: str = ".png") -> bytes:
@@ -159,7 +159,7 @@ def draw(table: Table, suffix: str = ".png") -> bytes:
 
 def _first(marker: Marker, audio: NDArray[np.float32]) -> Detection:
     """The first answer that tells of a mark, or the last one."""
-    answers = marker.detect_stream(cut(audio, SAMPLE_RATE), SAMPLE_RATE, latency=LATENCY)
+    answers = marker.detect_stream(split_blocks(audio, SAMPLE_RATE), SAMPLE_RATE, latency=LATENCY)
     for answer in answers:
         if answer.found:
             break

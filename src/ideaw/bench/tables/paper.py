@@ -20,11 +20,12 @@ from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.bench import locating, printed, report, segments
-from ideaw.bench.folder import packaged
+from ideaw.bench.corpus import packaged
 from ideaw.bench.kept import Kept, audio_given, model_given
-from ideaw.bench.printed import Printed
-from ideaw.bench.report import Picture, Players, Section, Text, Track
+from ideaw.bench.reports import html
+from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
+from ideaw.bench.tables import locating, paper_values, segments
+from ideaw.bench.tables.paper_values import Printed
 from ideaw.errors import FileError
 from ideaw.marker import DEFAULT_MODEL, load
 from ideaw.quality import plots
@@ -113,10 +114,10 @@ def run(
     }
     searches = _searched(kept, size, ablations, _share(progress, parts - 1, parts))
     sheets = [
-        _basics("table-1", "Table 1: SNR, ACC and capacity", measured, printed.MODELS),
-        _attacked("table-2", "Table 2: ACC under attack", measured, printed.MODELS),
-        _basics("table-3", "Table 3: SNR and ACC of the ablations", measured, printed.ABLATIONS),
-        _attacked("table-4", "Table 4: ACC of the ablations under attack", measured, printed.ABLATIONS),
+        _basics("table-1", "Table 1: SNR, ACC and capacity", measured, paper_values.MODELS),
+        _attacked("table-2", "Table 2: ACC under attack", measured, paper_values.MODELS),
+        _basics("table-3", "Table 3: SNR and ACC of the ablations", measured, paper_values.ABLATIONS),
+        _attacked("table-4", "Table 4: ACC of the ablations under attack", measured, paper_values.ABLATIONS),
         _locating(searches),
     ]
     without = (
@@ -207,7 +208,7 @@ def _locating(table: locating.Table) -> Sheet:
         wrong = ", ".join(name for name in methods if not row.right[name])
         begin = "nowhere" if row.begin is None else f"{row.begin:g} s"
         times = (row.took[name] for name in methods)
-        rows.append([f"{row.seconds:g} s", begin, *times, saved, printed.LOCATING_SAVED, wrong or None])
+        rows.append([f"{row.seconds:g} s", begin, *times, saved, paper_values.LOCATING_SAVED, wrong or None])
     note = (
         f"Model {table.model}, one thread, medians of {table.repeats}. The paper's search reads the code every "
         f"{table.step:g} s and stops at the mark; a single stage ({table.single or 'both stages of ours'}) reads code "
@@ -236,11 +237,11 @@ def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) ->
         with atomic.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
         drawn = [pictures[sheet.name]] if sheet.name in pictures else []
-        sections.append(Section(sheet.title, [Text(sheet.note), report.Table(sheet.heads, sheet.shown()), *drawn]))
+        sections.append(Section(sheet.title, [Text(sheet.note), html.Table(sheet.heads, sheet.shown()), *drawn]))
     players = [_players(title, *clip) for title, clip in clips.items()]
     sections.append(Section("Waveforms", [pictures["waveforms"]]))
     sections.append(Section("Spectrograms", [pictures["spectrograms"], *players]))
-    report.write(folder, "The paper's tables and figures", sections)
+    html.write(folder, "The paper's tables and figures", sections)
 
 
 def _players(title: str, host: NDArray[np.floating], marked: NDArray[np.floating]) -> Players:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ideaw.attacks import catalogue
 from ideaw.audio.buffer import Progress
 from ideaw.audio.resample import mix
-from ideaw.bench import subject
-from ideaw.bench.chances import wilson
-from ideaw.bench.folder import QUIETEST, paths_under
-from ideaw.bench.segments import CLEAN
+from ideaw.bench.corpus import QUIETEST, paths_under
+from ideaw.bench.protocols import system
+from ideaw.bench.statistics import wilson
+from ideaw.bench.tables.segments import CLEAN
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Given, Marker, load
@@ -149,7 +149,7 @@ def run(
 
 def clip_of(path: Path, seconds: float) -> Samples:
     """(n, 2) at 44.1 kHz: the beginning of a file, again and again if it is short; real stereo of mono."""
-    return subject.clip_of(path, seconds, RATE, channels=2)
+    return system.clip_of(path, seconds, RATE, channels=2)
 
 
 def overlap(found: Sequence[Segment], begin: float, end: float, seconds: float) -> float:

@@ -15,7 +15,7 @@ from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.bench.folder import kind, paths_under
+from ideaw.bench.corpus import kind, paths_under
 from ideaw.marker import load
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.bench.subject import Bits, Samples, Subject
+from ideaw.bench.protocols.system import Bits, Samples, Subject
 from ideaw.keys import Key
 
 LOUDLY = 10.0

@@ -17,8 +17,8 @@ from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.resample import mix, to_network
 from ideaw.audio.samples import as_float
-from ideaw.bench import printed
-from ideaw.bench.folder import QUIETEST, evenly, kind, paths_under
+from ideaw.bench.corpus import QUIETEST, evenly, kind, paths_under
+from ideaw.bench.tables import paper_values
 from ideaw.errors import FileError
 from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy
@@ -103,7 +103,7 @@ def run(
     message, code = np.split(bits, [marker.message_bits], 1)
     marked = marker.embed_segment(audio, message, code, snr)
     trials = PAPER + (OTHERS if others else ())
-    theirs = printed.MODELS.get(marker.card.name)
+    theirs = paper_values.MODELS.get(marker.card.name)
     values = (theirs.accuracy, *theirs.attacked) if theirs else ()
     paper = dict(zip((trial.label for trial in PAPER), values, strict=False))
     rows = []

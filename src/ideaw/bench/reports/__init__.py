@@ -1,0 +1,1 @@
+"""Reports of benchmarks: one self-contained HTML page of tables, figures and sound."""
