@@ -1,9 +1,13 @@
-# The two commands of the README. Everything that is needed is installed into .venv from here.
+# The commands of README and CONTRIBUTING. Everything that is needed is installed into .venv from here.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PEER_INSTALL = .peers/$*/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Two processes of one thread each: numpy, torch and onnxruntime would otherwise fight for the cores.
+WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Peers for the benchmarks, each in an environment of its own: the package itself, what it needs beside torch.
 PEERS := perth audioseal wavmark silentcipher
@@ -16,18 +20,30 @@ wavmark_NEEDS := huggingface-hub librosa resampy tqdm "setuptools<81"
 silentcipher_PACKAGE := silentcipher==1.0.5
 silentcipher_NEEDS := huggingface-hub librosa pydub pyyaml scipy
 
-.PHONY: run test lint peers clean
+.PHONY: run test quick lint docs wheel peers clean
 
 run: $(VENV)/.runtime
 	$(BIN)/ideaw demo
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# About a minute, while one works: no types, and no test that takes more than about a second.
+quick: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev
+	$(BIN)/mkdocs build --strict
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --wheel --no-isolation
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -55,4 +71,4 @@ peers: $(PEERS:%=.peers/%/.installed)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist runs
+	rm -rf $(VENV) build dist runs site
