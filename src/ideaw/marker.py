@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.buffer import Progress, Waiting, cut, told
+from ideaw.audio.buffer import Progress, SampleBuffer, split_blocks, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.resample import Resampler, mix, network_length
 from ideaw.audio.samples import (
@@ -154,7 +154,7 @@ class Marker:
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
         plan.frames(len(floats) / rate)
         marking = self._marking(plan, int(rate), floats.shape[1], snr, _step(array))
-        blocks = told(cut(array, BLOCK_SECONDS * int(rate)), len(array), progress)
+        blocks = with_progress(split_blocks(array, BLOCK_SECONDS * int(rate)), len(array), progress)
         marked = np.concatenate([*map(marking.push, blocks), marking.finish()])
         marking.check()
         return marked
@@ -206,7 +206,7 @@ class Marker:
         floats = as_float(samples)
         check(floats, rate)
         length, channels = floats.shape
-        blocks = partial(cut, floats, BLOCK_SECONDS * int(rate))
+        blocks = partial(split_blocks, floats, BLOCK_SECONDS * int(rate))
         return self._detect(blocks, int(rate), channels, length, self._keys(keys), speeds, progress)
 
     def detect_stream(
@@ -271,7 +271,7 @@ class Marker:
                 plan.frames(frames / rate)
             length = 0
             with files.writing(target, rate, channels, recording.encoding, frames) as write:
-                for block in told(recording.blocks(), frames, progress):
+                for block in with_progress(recording.blocks(), frames, progress):
                     check_finite(block)
                     length += len(block)
                     write(marking.push(block))
@@ -369,7 +369,7 @@ class Marker:
             return decide(search, keys, done / rate, looks, pace)
 
         loud = enough(rate, channels)
-        best = look(loud.through(told(blocks(), length, progress)))
+        best = look(loud.through(with_progress(blocks(), length, progress)))
         search, excerpt = self._search(keys), loud.samples
         every = list(range(channels)) if channels > 1 and not best.found and are_apart(excerpt) else None
         if every:
@@ -413,13 +413,13 @@ class _Marking:
     """Marks samples of any type that arrive in blocks; what comes out is of their type, and within full scale."""
 
     def __init__(self, embedding: Embedding) -> None:
-        self._embedding, self._waiting = embedding, Waiting()
+        self._embedding, self._originals = embedding, SampleBuffer()
         self._meant = self._left = 0.0
 
     @single_threaded()
     def push(self, block: NDArray) -> NDArray:
         """Go on with `(n,)` or `(n, channels)`; maybe nothing comes out yet."""
-        self._waiting.put(np.array(block))  # the caller may use its buffer again
+        self._originals.append(block)
         marked = self._embedding.push(as_float(block))
         return self._restored(marked) if len(marked) else block[:0]
 
@@ -445,7 +445,7 @@ class _Marking:
 
     def _restored(self, marked: NDArray[np.float64]) -> NDArray:
         """Marked samples as the original ones were; and how much of the mark that leaves of it."""
-        original = self._waiting.take(len(marked))
+        original = self._originals.pop(len(marked))
         out, before = restore(marked, original), as_float(original)
         added = marked - before
         self._meant += float(np.vdot(added, added))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ideaw.audio import atomic, files, mpeg
 from ideaw.audio import write as sndfile_writer
-from ideaw.audio.buffer import Blocks, Waiting, cut, told
+from ideaw.audio.buffer import SampleBuffer, regroup, split_blocks, with_progress
 from ideaw.audio.files import Encoding
 from ideaw.errors import FileError
 
@@ -64,49 +64,81 @@ def pieces(draw: st.DrawFn) -> list[np.ndarray]:
 
 @given(pieces(), st.integers(1, 40))
 def test_pieces_of_any_length_become_equal_blocks(given_pieces: list[np.ndarray], size: int) -> None:
-    blocks = Blocks(size)
-    made = [block for piece in given_pieces for block in blocks.add(piece)] + list(blocks.rest())
-    whole = np.concatenate([*given_pieces, np.empty((0, 2), int)])
-    assert [len(block) for block in made] == [len(part) for part in cut(whole, size)]
-    assert np.array_equal(np.concatenate([*made, np.empty((0, 2), int)]), whole)
+    made = list(regroup(given_pieces, size))
+    samples = np.concatenate([*given_pieces, np.empty((0, 2), int)])
+    assert [len(block) for block in made] == [len(block) for block in split_blocks(samples, size)]
+    assert np.array_equal(np.concatenate([*made, np.empty((0, 2), int)]), samples)
     assert not any(np.shares_memory(block, piece) for block in made for piece in given_pieces)
 
 
 def test_a_piece_may_be_overwritten_once_it_was_given() -> None:
-    blocks, buffer = Blocks(7), np.empty((3, 1))
-    made = []
-    for start in range(0, 12, 3):
-        buffer[:, 0] = range(start, start + 3)
-        made += blocks.add(buffer)
-    buffer[:] = -1
-    assert np.array_equal(np.concatenate([*made, *blocks.rest()])[:, 0], np.arange(12))
+    def overwritten() -> Iterator[np.ndarray]:
+        piece = np.empty((3, 1))
+        for start in range(0, 12, 3):
+            piece[:, 0] = range(start, start + 3)
+            yield piece
+            piece[:] = -1
+
+    assert np.array_equal(np.concatenate(list(regroup(overwritten(), 7)))[:, 0], np.arange(12))
 
 
-@given(pieces(), st.lists(st.integers(0, 40)))
-def test_what_waits_comes_in_its_order(given_pieces: list[np.ndarray], numbers: list[int]) -> None:
-    waiting, left = Waiting(), sum(map(len, given_pieces))
-    for piece in given_pieces:
-        waiting.put(piece)
-    taken = []
-    for number in (*numbers, left):
-        number = min(number, left)
-        if number:
-            taken.append(waiting.take(number))
-            assert len(taken[-1]) == number
-            left -= number
-    assert np.array_equal(np.concatenate([np.empty((0, 2)), *taken]), np.concatenate([np.empty((0, 2)), *given_pieces]))
+@given(pieces(), st.lists(st.tuples(st.sampled_from(["pop", "drop", "get"]), st.integers(-5, 60)), max_size=20))
+def test_a_buffer_gives_what_a_list_of_all_samples_gives(
+    given_pieces: list[np.ndarray], calls: list[tuple[str, int]]
+) -> None:
+    buffer, samples, start = SampleBuffer(2, start=-3), np.empty((0, 2)), -3
+    views: list[tuple[np.ndarray, np.ndarray]] = []
+    for number in range(max(len(given_pieces), len(calls))):
+        if number < len(given_pieces):
+            buffer.append(given_pieces[number])
+            samples = np.concatenate([samples, given_pieces[number]])
+        end = len(samples) - 3
+        call, count = calls[number] if number < len(calls) else ("get", end)
+        if call == "pop":
+            stop = min(start + max(count, 0), end)
+            views.append((buffer.pop(max(count, 0)), samples[start + 3 : stop + 3]))
+            start = stop
+        elif call == "drop":
+            buffer.drop_before(count)
+            start = min(max(start, count), end)
+        else:
+            views.append((buffer.get(count, end + 9), samples[max(start, count) + 3 :]))
+        assert (buffer.start, buffer.end, len(buffer)) == (start, end, end - start)
+    for view, expected in views:  # as they were when they were asked for
+        assert view.shape == expected.shape
+        assert np.array_equal(view, expected)
+
+
+def test_a_buffer_takes_the_shape_and_type_of_what_comes() -> None:
+    buffer = SampleBuffer()
+    assert buffer.pop(3).shape == (0,)
+    buffer.append(np.arange(5, dtype=np.int16))
+    assert buffer.get(0, 9).dtype == np.int16
+    buffer.append(np.full(2, 0.5))
+    assert buffer.pop(7).tolist() == [0, 1, 2, 3, 4, 0.5, 0.5]
+    with pytest.raises(ValueError, match="do not continue"):
+        buffer.append(np.zeros((4, 1)))
+
+
+def test_a_buffer_holds_little_more_than_it_is_asked_to_keep() -> None:
+    buffer = SampleBuffer()
+    for _ in range(2_000):
+        buffer.append(np.zeros((100, 2)))
+        buffer.drop_before(buffer.end - 1_000)
+    assert len(buffer) == 1_000
+    assert buffer.get(0, buffer.end).base.size <= 2 * 2 * 1_100
 
 
 def test_progress_is_told_after_each_block_and_never_beyond_the_whole() -> None:
     shares: list[float] = []
-    blocks = told([np.zeros(3), np.zeros(3), np.zeros(9)], 12, shares.append)
+    blocks = with_progress([np.zeros(3), np.zeros(3), np.zeros(9)], 12, shares.append)
     for expected in ([], [0.25], [0.25, 0.5]):
         next(blocks)
         assert shares == expected
     assert list(blocks) == []
     assert shares == [0.25, 0.5, 1]
-    assert len(list(told([np.zeros(3)] * 2, None, shares.append))) == 2
-    assert len(list(told([np.zeros(3)] * 2, 6, None))) == 2
+    assert len(list(with_progress([np.zeros(3)] * 2, None, shares.append))) == 2
+    assert len(list(with_progress([np.zeros(3)] * 2, 6, None))) == 2
     assert len(shares) == 3
 
 

@@ -1,78 +1,130 @@
-"""Audio in blocks: cut from an array or made from pieces of any length, counted on their way, held until needed.
+"""Audio in blocks: a first-in-first-out sample buffer with absolute positions, and how streams are split and regrouped.
 
-Decoders give what they have and callers what they like; Vorbis codes its first seconds by how much it
-is given at once, so that only equal blocks make equal files.
+Everything that streams (codecs, resamplers, embedder, search) buffers through `SampleBuffer`, so that results depend on
+positions counted from the start of the audio and never on the block lengths in which it happened to arrive.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Progress: TypeAlias = Callable[[float], None]
-"""Is told from time to time which share of the work is done, 0 to 1."""
+"""Callback that receives the completed share of the work, 0 to 1."""
 
-BLOCK = 1 << 16
-"""Samples per channel that are coded at a time: bounds memory, and libsndfile crashes on minutes of Vorbis at once."""
+CODEC_BLOCK_SAMPLES = 1 << 16
+"""Samples per channel coded at a time: bounds memory, and libsndfile crashes on minutes of Vorbis at once."""
 
 
-def cut(samples: NDArray, length: int) -> Iterator[NDArray]:
-    """`(n, channels)` in blocks of `length`."""
+class SampleBuffer:
+    """FIFO of samples, `(n,)` or `(n, channels)` of any dtype, each addressed by its absolute position.
+
+    Appended samples are copied into one growing array (amortised constant cost per sample), so the caller may reuse
+    its own. Arrays returned by `get` and `pop` are views that later calls never overwrite.
+    """
+
+    def __init__(self, channels: int | None = None, start: int = 0) -> None:
+        """Make an empty buffer.
+
+        Args:
+            channels: second dimension of the empty array returned before anything was appended; None for `(0,)`.
+            start: position of the first sample that will be appended.
+        """
+        self._array: NDArray[Any] = np.empty((0,) if channels is None else (0, channels), np.float32)
+        self._offset = 0
+        self._shape_known = channels is not None
+        self.start = self.end = start
+
+    def __len__(self) -> int:
+        """Number of samples held."""
+        return self.end - self.start
+
+    def append(self, samples: NDArray[Any]) -> None:
+        """Add samples at `end`.
+
+        Raises:
+            ValueError: the channels differ from those of the samples before.
+        """
+        if self._shape_known and samples.shape[1:] != self._array.shape[1:]:
+            raise ValueError(f"samples of shape {samples.shape} do not continue (n, *{self._array.shape[1:]})")
+        self._reserve(samples)
+        used = self._offset + len(self)
+        self._array[used : used + len(samples)] = samples
+        self.end += len(samples)
+
+    def get(self, start: int, stop: int) -> NDArray[Any]:
+        """Samples at positions `start` to `stop`, clipped to what is held."""
+        first, last = (min(max(place, self.start), self.end) - self.start + self._offset for place in (start, stop))
+        return self._array[first:last]
+
+    def drop_before(self, position: int) -> None:
+        """Forget the samples before `position`; all of them if it is beyond `end`."""
+        dropped = min(max(position - self.start, 0), len(self))
+        self._offset += dropped
+        self.start += dropped
+
+    def pop(self, count: int) -> NDArray[Any]:
+        """The next `count` samples, which are dropped; fewer if fewer are held."""
+        samples = self.get(self.start, self.start + count)
+        self.drop_before(self.start + count)
+        return samples
+
+    def pop_blocks(self, size: int) -> Iterator[NDArray[Any]]:
+        """As many blocks of exactly `size` samples as are held, each of them dropped."""
+        while len(self) >= size:
+            yield self.pop(size)
+
+    def _reserve(self, samples: NDArray[Any]) -> None:
+        """Make room, in the common dtype, for `samples` behind those that are held.
+
+        What is held moves to a new array, never within the old one, of which callers may have views.
+        """
+        held = self.get(self.start, self.end)
+        dtype = np.result_type(held, samples) if len(held) else samples.dtype
+        fits = self._offset + len(held) + len(samples) <= len(self._array)
+        if self._shape_known and (not len(samples) or (fits and dtype == self._array.dtype)):
+            return
+        size = len(held) + max(len(held), len(samples))
+        array = np.empty((size, *samples.shape[1:]), dtype)
+        if len(held):
+            array[: len(held)] = held
+        self._array, self._offset, self._shape_known = array, 0, True
+
+
+def split_blocks(samples: NDArray[Any], length: int) -> Iterator[NDArray[Any]]:
+    """`(n,)` or `(n, channels)` as consecutive views of `length` samples; the last may be shorter."""
     return (samples[start : start + length] for start in range(0, len(samples), length))
 
 
-def told(blocks: Iterable[NDArray], length: int | None, progress: Progress | None) -> Iterator[NDArray]:
-    """The same blocks; once one has been dealt with, `progress` is told how much of `length` samples is done."""
+def regroup(pieces: Iterable[NDArray[Any]], length: int) -> Iterator[NDArray[Any]]:
+    """Pieces of any lengths as copied blocks of `length` samples; the last may be shorter.
+
+    Encoders need it: Vorbis codes its first seconds by how much it is given at once, so only equal blocks make
+    equal files.
+    """
+    assert length > 0
+    buffer = SampleBuffer()
+    for piece in pieces:
+        buffer.append(piece)
+        yield from buffer.pop_blocks(length)
+    if len(buffer):
+        yield buffer.pop(length)
+
+
+def with_progress(
+    blocks: Iterable[NDArray[Any]], length: int | None, progress: Progress | None
+) -> Iterator[NDArray[Any]]:
+    """Yield the same blocks, and report after each has been processed.
+
+    Args:
+        blocks: arrays `(n,)` or `(n, channels)`.
+        length: samples per channel in all; None where that is unknown, and then nothing is reported.
+        progress: receives the share of `length` that is done, never more than 1.
+    """
     done = 0
     for block in blocks:
         yield block
         done += len(block)
         if progress and length:
             progress(min(1.0, done / length))
-
-
-class Waiting:
-    """Samples that wait for their turn, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._blocks: deque[NDArray] = deque()
-
-    def put(self, block: NDArray) -> None:
-        """Let a block wait after the others."""
-        self._blocks.append(block)
-
-    def take(self, number: int) -> NDArray:
-        """The next so many samples."""
-        taken = []
-        while number > 0:
-            block = self._blocks.popleft()
-            taken.append(block[:number])
-            if len(block) > number:
-                self._blocks.appendleft(block[number:])
-            number -= len(taken[-1])
-        return np.concatenate(taken) if taken else np.empty(0)
-
-
-class Blocks:
-    """Takes `(n, channels)` pieces and gives blocks of `size` samples per channel; each is a copy."""
-
-    def __init__(self, size: int = BLOCK) -> None:
-        assert size > 0
-        self._size = self._missing = size
-        self._held: list[NDArray] = []
-
-    def add(self, piece: NDArray) -> Iterator[NDArray]:
-        """The blocks that this piece completes."""
-        while len(piece) >= self._missing:
-            yield np.concatenate([*self._held, piece[: self._missing]])
-            piece = piece[self._missing :]
-            self._held, self._missing = [], self._size
-        self._held.append(np.array(piece))
-        self._missing -= len(piece)
-
-    def rest(self) -> Iterator[NDArray]:
-        """The last block, if something is left for one."""
-        if self._missing < self._size:
-            yield np.concatenate(self._held)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from ideaw.audio import atomic
 from ideaw.audio import read as sndfile_reader
 from ideaw.audio import write as sndfile_writer
-from ideaw.audio.buffer import BLOCK, Blocks
+from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
 from ideaw.audio.encoding import Encoding
 from ideaw.audio.read import Source
 from ideaw.errors import FileError, MissingExtraError
 
-__all__ = ["BLOCK", "EXTENSIONS", "WITH_AV", "Encoding", "Recording", "Source", "Write"]
+__all__ = ["CODEC_BLOCK_SAMPLES", "EXTENSIONS", "WITH_AV", "Encoding", "Recording", "Source", "Write"]
 
 WITH_AV = {".m4a": "M4A", ".mp4": "M4A"}
 """Extensions written through PyAV."""
@@ -96,13 +96,14 @@ def writing(
     path = Path(path)
     check_target(path, rate, channels, encoding, frames)
     writer = _with_av(path) if _extension(path) in WITH_AV else sndfile_writer
-    blocks, empty = Blocks(), True
+    buffer, empty = SampleBuffer(channels), True
 
     def write(piece: NDArray[np.floating]) -> None:
         nonlocal empty
         if piece.ndim != 2 or piece.shape[1] != channels:
             raise FileError(f"samples of shape {piece.shape} cannot be written; give (samples, {channels})")
-        for block in blocks.add(piece):
+        buffer.append(piece)
+        for block in buffer.pop_blocks(CODEC_BLOCK_SAMPLES):
             target.write(block)
         empty = empty and not len(piece)
 
@@ -112,8 +113,8 @@ def writing(
             yield write
             if empty:
                 raise FileError(f"there are no samples to write to {path}")
-            for rest in blocks.rest():
-                target.write(rest)
+            if len(buffer):
+                target.write(buffer.pop(len(buffer)))
             target.finish()
         except BaseException:
             target.abandon()
@@ -127,7 +128,8 @@ def write(
     if samples.ndim != 2:
         raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, channels)")
     with writing(path, rate, samples.shape[1], encoding, len(samples)) as append:
-        append(samples)
+        for block in split_blocks(samples, CODEC_BLOCK_SAMPLES):
+            append(block)
 
 
 def step(path: str | os.PathLike[str], encoding: Encoding) -> float:

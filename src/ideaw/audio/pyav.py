@@ -114,7 +114,7 @@ class Target:
                 self._stream.bit_rate = 1000 * (kept or DEFAULT_BITRATE)
 
     def write(self, block: NDArray[np.floating]) -> None:
-        """Append `(n, channels)` floats, at most `BLOCK` at a time."""
+        """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
         with self._told():
             rows = _as_stored(block.T, self._format)
             frame = av.AudioFrame.from_ndarray(rows, format=self._format, layout=self._layout)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio import mpeg
 from ideaw.audio.atomic import reason
-from ideaw.audio.buffer import BLOCK, Blocks
+from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, regroup
 from ideaw.audio.encoding import Encoding
 from ideaw.audio.samples import MAX_CHANNELS
 from ideaw.errors import FileError
@@ -58,15 +58,12 @@ class Source:
     encoding: Encoding
     pieces: Iterator[NDArray[np.float64]] = field(repr=False)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[NDArray[np.float64]]:
+    def blocks(self, size: int = CODEC_BLOCK_SAMPLES) -> Iterator[NDArray[np.float64]]:
         """The samples as `(size, channels)` float64, PCM of every width exactly; the last block may be shorter.
 
         Raises `FileError` where the file turns out to be damaged or cut.
         """
-        blocks = Blocks(size)
-        for piece in self.pieces:
-            yield from blocks.add(piece)
-        yield from blocks.rest()
+        return regroup(self.pieces, size)
 
 
 @contextlib.contextmanager
@@ -112,7 +109,7 @@ def _pieces(sound: sf.SoundFile, path: Path, opening: bytes) -> Iterator[NDArray
     count = 0
     while True:
         with _told(path, opening):
-            piece = sound.read(BLOCK, dtype="float64", always_2d=True)
+            piece = sound.read(CODEC_BLOCK_SAMPLES, dtype="float64", always_2d=True)
         if not len(piece):
             break
         yield piece

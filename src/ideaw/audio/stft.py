@@ -22,7 +22,7 @@ SCALE = np.float32(1 / np.sqrt(WINDOW_SAMPLES))
 
 
 def stft(samples: np.ndarray) -> np.ndarray:
-    """(..., hops · HOP_SAMPLES) samples → (..., hops, BINS) complex64; silence is assumed around them."""
+    """(..., hops · HOP_SAMPLES) samples → (..., hops, NUM_BINS) complex64; silence is assumed around them."""
     padding = [(0, 0)] * (samples.ndim - 1) + [(EDGE_SAMPLES, EDGE_SAMPLES)]
     padded = np.pad(samples.astype(np.float32, copy=False), padding)
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW_SAMPLES, axis=-1)[..., ::HOP_SAMPLES, :]
@@ -30,7 +30,7 @@ def stft(samples: np.ndarray) -> np.ndarray:
 
 
 def istft(spectrum: np.ndarray) -> np.ndarray:
-    """(..., hops, BINS) → (..., hops · HOP_SAMPLES + 2 · EDGE_SAMPLES) float32: overlap-added, with EDGE_SAMPLES samples more at both ends."""
+    """(..., hops, NUM_BINS) → (..., hops · HOP_SAMPLES + 2 · EDGE_SAMPLES) float32: overlap-added, edges included."""
     frames = np.fft.irfft(spectrum, WINDOW_SAMPLES, axis=-1).astype(np.float32) * (HANN / (OVERLAP * SCALE))
     *batch, hops, _ = frames.shape
     quarters = frames.reshape(*batch, hops, WINDOW_SAMPLES // HOP_SAMPLES, HOP_SAMPLES)

@@ -109,7 +109,7 @@ class Target:
             self._sound = _open(temporary, rate, channels, self._encoding)
 
     def write(self, block: NDArray[np.floating]) -> None:
-        """Append `(n, channels)` floats, at most `BLOCK` at a time."""
+        """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
         self._values += block.size
         _refuse_too_long(self._path, self._encoding, self._values)
         with self._told():
