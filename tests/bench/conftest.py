@@ -5,12 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile as sf
-import torch
 from numpy.typing import NDArray
-
-from ideaw.nets.config import NetConfig
-from ideaw.nets.model import Ideaw
-from ideaw.train.export import export_model
 
 
 @pytest.fixture
@@ -27,6 +22,12 @@ def data(tmp_path: Path, speech: NDArray[np.float32], music: NDArray[np.float32]
 @pytest.fixture(scope="session")
 def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A single-stage network of 56 bits, untrained, with a strong mark."""
+    import torch
+
+    from ideaw.nets.config import NetConfig
+    from ideaw.nets.model import Ideaw
+    from ideaw.train.export import export_model
+
     torch.manual_seed(1)
     sizes = {"message_blocks": 1, "code_blocks": 0, "message_width": 8, "balance_blocks": 0}
     folder = tmp_path_factory.mktemp("single")

@@ -1,8 +1,9 @@
-"""README and cards say what was measured, and nothing else; sections appear once they are measured."""
+"""Fragments, README and cards show what was measured; a table appears once its benchmark was run."""
 
 import dataclasses
-import importlib.util
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +13,19 @@ from ideaw.bench.tables import files, locating, segments, unmarked
 from ideaw.marker import model_names
 
 ROOT = Path(__file__).parent.parent.parent
-spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks/publish.py")
-assert spec
-assert spec.loader
-publish = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(publish)
+sys.path.insert(0, str(ROOT / "benchmarks"))
+publish, result_tables = (importlib.import_module(name) for name in ("publish", "result_tables"))
+sys.path.pop(0)
 
+OWN = {"system": "ideaw", "audio": "mono", "seconds": 10, "times_ours": {}}
+PEER = OWN | {"system": "AudioSeal", "threads": 1}
 SPEED = {
     "times": [
-        {
-            "system": "ideaw",
-            "task": "embed",
-            "audio": "mono",
-            "seconds": 10,
-            "threads": 1,
-            "wall": 0.5,
-            "times_ours": {},
-        },
-        {"system": "ideaw", "task": "embed", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.3},
-        {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 2, "wall": 0.1},
-        {"system": "ideaw", "task": "detect, marked", "audio": "mono", "seconds": 10, "threads": 1, "wall": 0.2},
-        {
-            "system": "AudioSeal",
-            "task": "embed",
-            "audio": "mono",
-            "seconds": 10,
-            "threads": 1,
-            "wall": 1.0,
-            "times_ours": {"embed": 2.0},
-        },
+        OWN | {"task": "embed", "threads": 1, "wall": 0.5},
+        OWN | {"task": "embed", "threads": 2, "wall": 0.3},
+        OWN | {"task": "detect, marked", "threads": 2, "wall": 0.1},
+        OWN | {"task": "detect, marked", "threads": 1, "wall": 0.2},
+        PEER | {"task": "embed", "wall": 1.0, "times_ours": {"embed": 2.0}},
     ],
     "imports": {"ideaw": 0.2, "AudioSeal": 3.0},
     "commands": {"ideaw --help": 0.25},
@@ -49,78 +34,75 @@ SPEED = {
 }
 
 
-def test_the_readme_shows_the_results() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_fragments_readme_and_cards_show_the_results() -> None:
     assert set(publish.results("segments")) == set(model_names())
-    assert publish.readme(text) == text
-
-
-def test_the_cards_show_the_results() -> None:
+    for name in publish.FRAGMENTS:
+        assert (ROOT / "docs/results/tables" / f"{name}.md").read_text() == publish.fragment(name), name
+    readme = (ROOT / "README.md").read_text()
+    assert publish.readme(readme) == readme
     for name in model_names():
-        text = (ROOT / "src/ideaw/models" / name / "card.json").read_text()
-        assert publish.card(text, name) == text
+        card = (ROOT / "src/ideaw/weights" / name / "card.json").read_text()
+        assert publish.card(card, name) == card
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs/results").mkdir(parents=True)
-    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    monkeypatch.setattr(result_tables, "ROOT", tmp_path)
     return tmp_path
 
 
-def shown(root: Path, name: str, result: Any, file: str) -> str:
-    """What stands between the markers of a section, without and then with its result."""
-    empty = f"before\n<!-- {name} -->\nold\n<!-- /{name} -->\nafter\n"
-    assert publish.readme(empty) == empty
+def fragment(root: Path, name: str, result: Any, file: str) -> str | None:
+    """The text of a fragment once its result lies in `file`; there is none before."""
+    assert publish.fragment(name) is None
     content = dataclasses.asdict(result) if dataclasses.is_dataclass(result) else result
+    (root / "docs/results" / file).parent.mkdir(exist_ok=True)
     (root / "docs/results" / file).write_text(json.dumps(content))
-    text = publish.readme(empty)
-    assert text.startswith(f"before\n<!-- {name} -->\n")
-    assert text.endswith(f"\n<!-- /{name} -->\nafter\n")
-    assert publish.readme(text) == text
-    assert publish.readme("no markers\n") == "no markers\n"
+    text = publish.fragment(name)
+    assert text is None or isinstance(text, str)
     return text
 
 
 def test_ablations(root: Path) -> None:
     row = segments.Row("mp3", "CP", 99.64, {"music": 99.3}, 99.0)
     table = segments.Table("46+10", 56, 372, 38.0, 38.0, 38.0, [row], [])
-    text = shown(root, "ablations", table, "segments-ablation-no-balance.json")
+    text = fragment(root, "ablations", table, "segments-ablation-no-balance.json") or ""
     assert "| without the balance block (M2, no discriminator either) | 99.64 |" in text
     assert "M1" not in text
+    assert "372 segments" in text
 
 
 def test_files(root: Path) -> None:
     row = files.Row("cut to 3 s", 40, 39, 0, (0.871, 0.996), (0.0, 0.088))
     table = files.Table("46+10", 38, 40, 10.0, [row], [files.Place(1.0, 40, 40, 0.75)])
     stereo = dataclasses.replace(table, clips=20, rows=[dataclasses.replace(row, clips=20, right=18, wrong=1)])
-    assert "cut to 3 s" not in shown(root, "files", stereo, "files-stereo.json")
-    text = shown(root, "files", table, "files-46+10.json")
+    assert fragment(root, "files", stereo, "files-stereo.json") is None
+    text = fragment(root, "files", table, "files-46+10.json") or ""
     assert "| cut to 3 s | 97.5 (87.1–99.6) | 90.0 (87.1–99.6) | 1 |" in text
-    assert "the 20 stereo tracks" in text
-    assert "0.75 of 1 s" in text
+    assert "40 mono files and 20 stereo tracks" in text
+    assert "| 1 s | 40 of 40 | 0.75 |" in publish.fragment("borders")
 
 
 def test_unmarked(root: Path) -> None:
     levels = [unmarked.Level(p, 1, 0.001, (0, 0.01)) for p in unmarked.LEVELS]
     table = unmarked.Table("46+10", 500, 1000, 8, 2.5, 0, [], 0.0038, 1e-6, 10_000, 0.01, levels, [0.02])
-    text = shown(root, "unmarked", table, "unmarked-46+10.json")
-    assert "0 in 1,000 searches" in text
-    assert "at most one in 263" in text
-    assert "0.001 below 0.1, 0.001 below 0.01." in text
-    assert "One in 1,000,000 files, and in 10,000 hours, is calculated" in text
+    text = fragment(root, "unmarked", table, "unmarked-46+10.json") or ""
+    assert "| false alarms | 0 | at most 1 in 263 searches (95 %) |" in text
+    assert "| p-value below 0.01 | 1 |" in text
+    assert "below 0.001" not in text
+    assert "1 in 1,000,000 files and in 10,000 h" in text
+    assert "1,000 searches" in text
 
 
 def test_locating(root: Path) -> None:
     took = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0, locating.WHOLE: 2.0}
     ratios = {locating.PAPER: 6.0, locating.SINGLE: 11.0}
     table = locating.Table("46+10", 3, 0.1, [locating.Row(60, None, 591, took, ratios, dict.fromkeys(took, True))])
-    text = shown(root, "locating", table, "locating-46+10.json")
+    text = fragment(root, "locating", table, "locating-46+10.json") or ""
     assert "| 60 s | not marked | 1.00 s | 6.00 s (6 ×) | 11.00 s (11 ×) | 2.00 s |" in text
 
 
 def test_protocols(root: Path) -> None:
-    (root / "docs/results/edits").mkdir()
     rows = [("crop", 1.0, 0.0), ("pitch", 0.25, 0.5), ("speed", 0.75, 0.0)]
     table = {
         "clips": 4,
@@ -129,15 +111,41 @@ def test_protocols(root: Path) -> None:
             for label, exact, alarms in rows
         ],
     }
-    text = shown(root, "protocols", table, "edits/metrics.json")
+    text = fragment(root, "protocols", table, "edits/metrics.json") or ""
     assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch: 25 %; speed: 75 % | 2 |" in text
 
 
+def test_security(root: Path) -> None:
+    shares = {"right": {"value": 0.0}, "wrong": {"value": 0.25}, "none": {"value": 0.75}, "kept": {"value": 0.75}}
+    rows = [{"label": "wrong key", "should": "none"} | shares]
+    table = {"clips": 4, "seconds": 6, "system": "ideaw 46+10", "rows": rows}
+    text = fragment(root, "security", table, "security/metrics.json") or ""
+    assert "| wrong key | 0 % | 25 % | 75 % | none | 75 % |" in text
+    assert "4 clips" in text
+
+
 def test_speed(root: Path) -> None:
-    text = shown(root, "speed", SPEED, "speed.json")
+    text = fragment(root, "speed", SPEED, "speed.json") or ""
     assert "| embed, 10 s | 1 | 0.50 s | 2 × |" in text
     assert "| detect, marked, 10 s | 1 | 0.20 s | – |" in text
     assert "| embed, 10 s | 2 | 0.30 s | – |" in text
-    assert "| installed | | 150 MB | 800 MB |" in text
-    assert "AudioSeal has random weights" in text
+    assert "| installed |  | 150 MB | 800 MB |" in text
     assert "WavMark" not in text
+
+
+def test_the_comparison_says_what_was_not_measured(root: Path) -> None:
+    row = files.Row("cut to 3 s", 40, 39, 0, (0.871, 0.996), (0.0, 0.088))
+    edits = [dataclasses.replace(row, label=label) for labels in publish.COMPARED_EDITS.values() for label in labels]
+    table = files.Table("46+10", 38, 40, 10.0, edits, [])
+    alarms = unmarked.Table("46+10", 500, 1000, 8, 2.5, 0, [], 0.0038, 1e-6, 10_000, 0.01, [], [])
+    own = {"system": "ideaw 46+10", "clips": 12, "seconds": 6, "quality": {"PESQ": {"value": 4.5}}, "rows": []}
+    for result, file in ((SPEED, "speed"), (table, "files-46+10"), (alarms, "unmarked-46+10")):
+        assert fragment(root, "comparison", result, f"{file}.json") is None
+    text = fragment(root, "comparison", own, "rawbench-loose/metrics.json") or ""
+    assert "| PESQ of the mark | 4.50 | not measured |" in text
+    assert "| exact message, speed ± 5 % | 97.5 % | not measured |" in text
+    assert "| embedding, one core, × real time | 20 × | 10 × |" in text
+    assert "| detection of a mark, one core, × real time | 50 × | – |" in text
+    shown = publish.readme("a\n<!-- comparison -->\nold\n<!-- /comparison -->\nb\n")
+    assert shown == f"a\n<!-- comparison -->\n{text}<!-- /comparison -->\nb\n"
+    assert publish.readme("no markers\n") == "no markers\n"
