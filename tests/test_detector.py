@@ -29,7 +29,7 @@ def network() -> Network:
 
 def _values(network: Network, text: str, seconds: int, noise: float = 0.5, seed: int = 0) -> NDArray[np.float32]:
     """(seconds, slots) that say a text, as long as it may be, in noise."""
-    rounds = Plan.of(Message(text), network.card.message_bits, network.key).round
+    rounds = Plan.of(Message(text), network.card.message_bits, network.key).period_payloads
     sent = network.message.values(rounds[np.arange(seconds) % len(rounds)])
     return (sent + noise * np.random.default_rng(seed).standard_normal(sent.shape)).astype(np.float32)
 
@@ -70,7 +70,7 @@ def test_a_trace_says_what_and_where_and_whose(network: Network) -> None:
         (segment,) = found.segments
         assert (segment.start, segment.end, segment.message_ok) == (0.5, 4.5, True)
         assert (segment.message, segment.key) == ("hey", key)
-        bits = Message("hey").frame(network.card.message_bits, key)
+        bits = Message("hey").encode(network.card.message_bits, key)
         assert np.array_equal(np.array(found.bit_confidence) > 0, bits > 0)
 
 

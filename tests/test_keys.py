@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideaw.errors import FileError, IdeawError
-from ideaw.keys import PUBLIC, Key, derived
+from ideaw.keys import PUBLIC, Key, derive
 
 CONTENT = st.binary(min_size=16, max_size=64)
 
@@ -74,7 +74,7 @@ def test_a_key_does_not_show_itself() -> None:
 
 def test_every_purpose_has_a_secret_of_its_own() -> None:
     labels = (b"carriers of the message", b"carriers of the code", b"locating code", b"check of a frame")
-    secrets = {derived(key, label) for key in (PUBLIC, Key.fresh()) for label in labels}
+    secrets = {derive(key, label) for key in (PUBLIC, Key.fresh()) for label in labels}
     assert len(secrets) == 8
     # RFC 4231, test case 2.
-    assert derived(b"Jefe", b"what do ya want for nothing?").hex().startswith("5bdcc146bf60754e6a042426089575c7")
+    assert derive(b"Jefe", b"what do ya want for nothing?").hex().startswith("5bdcc146bf60754e6a042426089575c7")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
-from ideaw.engine.decode import Reading, disagreeing, read
+from ideaw.engine.decode import Decoded, contradicts, decode_seconds
 from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
 from ideaw.engine.search import PER_SECOND, Search, Trace
@@ -44,7 +44,7 @@ class Found:
     chance: float
     most: float
     """How many accidents give of any trace that is read."""
-    reading: Reading
+    reading: Decoded
     parts: int = 1
     """How many there are of it."""
 
@@ -71,7 +71,7 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
     best = readable[0] if readable and readable[0].p_value < limit else None
     if best is None:
         there = [each for each in found if each.chance < limit]
-        logits = min(there, key=lambda each: each.chance).reading.logits if there else ()
+        logits = min(there, key=lambda each: each.chance).reading.llrs if there else ()
         return Detection(False, None, least, _segments(there, keys, seconds, pace), tuple(map(float, logits)), None)
     # What else there is of the same key need not be as sure.
     sure = [each for each in found if each.p_value < (LIKELY if each.trace.owner == best.trace.owner else limit)]
@@ -81,7 +81,7 @@ def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, 
         best.reading.message.content,
         best.p_value,
         _segments(sure, keys, seconds, pace),
-        tuple(map(float, best.reading.logits)),
+        tuple(map(float, best.reading.llrs)),
         keys[best.trace.owner],
         _speed(best.trace, pace),
     )
@@ -109,16 +109,16 @@ def combined(one: float, other: float, most: float = 1.0) -> float:
     return min(1.0, product * (1 + math.log(max(most, 1.0) / product))) if product > 0 else 0.0
 
 
-def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace, Reading]]:
+def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace, Decoded]]:
     """What a trace says; in parts where marked pieces were put together so that their seconds follow each other."""
-    reading = read(trace.values, owner.message.code, owner.key)
+    reading = decode_seconds(trace.values, owner.message.code, owner.key)
     seconds = len(trace.starts)
     least = least or max(LEAST_PART, seconds // MOST_PARTS)
-    if reading.frames is not None:
+    if reading.payloads is not None:
         runs = _others(trace, owner, reading)
         cuts = sorted({edge for run in runs for edge in run} - {0, seconds})
     else:
-        cuts = [seconds // 2] if seconds >= 2 * least and not reading.missing else []
+        cuts = [seconds // 2] if seconds >= 2 * least and not reading.missing_seconds else []
     if not cuts:
         return [(trace, reading)]
     parts = _merged([found for part in _cut(trace, cuts) for found in _messages(part, owner, least)])
@@ -126,24 +126,24 @@ def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace,
     return parts if any(said.message for _, said in parts) else [(trace, reading)]
 
 
-def _others(trace: Trace, owner: Network, reading: Reading) -> list[tuple[int, int]]:
+def _others(trace: Trace, owner: Network, reading: Decoded) -> list[tuple[int, int]]:
     """Seconds in a row, from the first to before the last, that say something else than the whole trace."""
-    assert reading.frames is not None
-    other = disagreeing(trace.values, reading.frames, owner.message.code)
+    assert reading.payloads is not None
+    other = contradicts(trace.values, reading.payloads, owner.message.code)
     other[1:-1] |= other[:-2] & other[2:]
     edges = np.flatnonzero(np.diff(other, prepend=False, append=False)).reshape(-1, 2)
     longest = sorted(edges.tolist(), key=lambda run: run[0] - run[1])[:MOST_PARTS]
     runs = []
     for begin, end in longest:
         if end - begin >= LEAST_PART:
-            said = read(trace.values[begin:end], owner.message.code, owner.key)
+            said = decode_seconds(trace.values[begin:end], owner.message.code, owner.key)
             # Weak seconds disagree too; only those that surely say something else are another piece.
             if said.message not in (None, reading.message) and said.p_value < SURE:
                 runs.append((begin, end))
     return runs
 
 
-def _merged(parts: list[tuple[Trace, Reading]]) -> list[tuple[Trace, Reading]]:
+def _merged(parts: list[tuple[Trace, Decoded]]) -> list[tuple[Trace, Decoded]]:
     """The parts, with those as one that follow each other and say the same."""
     out = parts[:1]
     for trace, said in parts[1:]:
@@ -179,7 +179,7 @@ def _together(found: list[Found], owners: Sequence[Network]) -> list[Found]:
         if len(mine) > 1 and not any(each.reading.message for each in mine):
             values = np.concatenate([each.trace.values for each in mine])
             surest = min(mine, key=lambda each: each.chance)
-            out.append(replace(surest, reading=read(values, owner.message.code, owner.key), parts=len(mine)))
+            out.append(replace(surest, reading=decode_seconds(values, owner.message.code, owner.key), parts=len(mine)))
     return out
 
 

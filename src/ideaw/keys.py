@@ -85,7 +85,7 @@ PUBLIC = Key(b"ideaw public key 1")
 """The key of marks that anyone may find."""
 
 
-def derived(key: bytes, label: bytes) -> bytes:
+def derive(key: bytes, label: bytes) -> bytes:
     """The 32 secret bytes that belong to a key and a purpose."""
     return hmac.digest(key, label, hashlib.sha256)
 

@@ -18,19 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
 from ideaw.audio.buffer import Progress, SampleBuffer, split_blocks, with_progress
-from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.resample import Resampler, mix, network_length
-from ideaw.audio.samples import (
-    SILENCE,
-    as_float,
-    check,
+from ideaw.audio.checks import (
+    MIN_LEVEL_DBFS,
     check_channels,
     check_finite,
     check_length,
     check_not_silent,
     check_rate,
-    restore,
+    check_samples,
 )
+from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.audio.pcm import as_float, quantisation_step, restore
+from ideaw.audio.resample import Resampler, mix, network_length
 from ideaw.detector import decide
 from ideaw.engine.blas import single_threaded
 from ideaw.engine.embedding import BLOCK, Embedding
@@ -150,10 +149,10 @@ class Marker:
         """
         array = np.asarray(samples)
         floats = as_float(array)
-        check(floats, rate)
+        check_samples(floats, rate)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
-        plan.frames(len(floats) / rate)
-        marking = self._marking(plan, int(rate), floats.shape[1], snr, _step(array))
+        plan.payloads_for(len(floats) / rate)
+        marking = self._marking(plan, int(rate), floats.shape[1], snr, quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, BLOCK_SECONDS * int(rate)), len(array), progress)
         marked = np.concatenate([*map(marking.push, blocks), marking.finish()])
         marking.check()
@@ -182,7 +181,7 @@ class Marker:
             floats = as_float(array)
             check_finite(floats)
             if marking is None:
-                marking = self._marking(plan, rate, floats.shape[1], snr, _step(array), latency - 2)
+                marking = self._marking(plan, rate, floats.shape[1], snr, quantisation_step(array.dtype), latency - 2)
             marked = marking.push(array)
             if len(marked):
                 yield marked
@@ -204,7 +203,7 @@ class Marker:
         to 6 % off; "all" from 0.8 to 1.25; "none".
         """
         floats = as_float(samples)
-        check(floats, rate)
+        check_samples(floats, rate)
         length, channels = floats.shape
         blocks = partial(split_blocks, floats, BLOCK_SECONDS * int(rate))
         return self._detect(blocks, int(rate), channels, length, self._keys(keys), speeds, progress)
@@ -258,19 +257,19 @@ class Marker:
         progress: Progress | None = None,
     ) -> None:
         """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
-        files.same_file(source, target)
+        files.check_distinct(source, target)
         plan = Plan.of(Message.of(message), self.message_bits, self._key)
-        with files.opened(source) as recording:
-            rate, channels, frames = recording.rate, recording.channels, recording.frames
+        with files.open_audio(source) as recording:
+            rate, channels, frames = recording.rate, recording.channels, recording.num_samples
             check_rate(rate)
             check_channels(channels)
-            step = files.step(target, recording.encoding)
+            step = files.quantisation_step(target, recording.encoding)
             marking = self._marking(plan, rate, channels, snr, step)
             if frames is not None:
                 check_length(frames, rate)
-                plan.frames(frames / rate)
+                plan.payloads_for(frames / rate)
             length = 0
-            with files.writing(target, rate, channels, recording.encoding, frames) as write:
+            with files.create_audio(target, rate, channels, recording.encoding, frames) as write:
                 for block in with_progress(recording.blocks(), frames, progress):
                     check_finite(block)
                     length += len(block)
@@ -278,7 +277,7 @@ class Marker:
                 if length:
                     write(marking.finish())
                 check_length(length, rate)
-                plan.frames(length / rate)
+                plan.payloads_for(length / rate)
                 marking.check()
         if progress:
             progress(1.0)
@@ -294,7 +293,7 @@ class Marker:
         """Search the file at `path` for a mark; see `detect`."""
 
         def blocks() -> Iterator[NDArray[np.float64]]:
-            with files.opened(path) as recording:
+            with files.open_audio(path) as recording:
                 length = 0
                 for block in recording.blocks():
                     check_finite(block)
@@ -302,8 +301,8 @@ class Marker:
                     yield block
                 check_length(length, recording.rate)
 
-        with files.opened(path) as recording:
-            rate, channels, frames = recording.rate, recording.channels, recording.frames
+        with files.open_audio(path) as recording:
+            rate, channels, frames = recording.rate, recording.channels, recording.num_samples
         check_rate(rate)
         check_channels(channels)
         if frames is not None:
@@ -324,7 +323,7 @@ class Marker:
         wanted = self._snr(snr)
         marked = embed_segments(self._network, audio, message, code, wanted)
         pairs = zip(audio, marked - audio, strict=True)
-        fitted = [fit_to_grid(residual, host, wanted, SEGMENT_SAMPLES, _step(array)) for host, residual in pairs]
+        fitted = [fit_to_grid(residual, host, wanted, SEGMENT_SAMPLES, quantisation_step(array.dtype)) for host, residual in pairs]
         return restore(audio + np.stack(fitted), array)
 
     @single_threaded()
@@ -339,7 +338,7 @@ class Marker:
     ) -> "_Marking":
         self._check_code()
         block = block or min(BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
-        return _Marking(Embedding(self._network, plan.round, self._code, rate, channels, self._snr(snr), step, block))
+        return _Marking(Embedding(self._network, plan.period_payloads, self._code, rate, channels, self._snr(snr), step, block))
 
     @single_threaded()
     def _detect(
@@ -432,7 +431,7 @@ class _Marking:
         """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
         embedding = self._embedding
         check_not_silent(embedding.power)
-        if embedding.narrow_power < 10 ** (SILENCE / 10):
+        if embedding.narrow_power < 10 ** (MIN_LEVEL_DBFS / 10):
             raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
         if embedding.left < LEFT:
             raise AudioError(
@@ -488,11 +487,6 @@ _shared = cache(load)
 def _check_latency(latency: int, least: int) -> None:
     if latency < least:
         raise IdeawError(f"a latency of {latency} s is too short; give {least} s or more")
-
-
-def _step(array: NDArray) -> float:
-    """From one value of integer samples to the next, where 1 is full scale; 0 for floats."""
-    return 2.0 ** (1 - 8 * array.dtype.itemsize) if array.dtype.kind in "iu" else 0.0
 
 
 def _segments(array: NDArray) -> NDArray[np.float64]:

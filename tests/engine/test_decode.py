@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ideaw.engine.decode import (
-    BELIEVED,
     LONG_CHANCE,
-    Reading,
+    MESSAGE_P,
+    Decoded,
     _likeliest,
-    beyond_doubt,
-    chance,
-    disagreeing,
-    read,
+    chernoff_log_p,
+    contradicts,
+    decode_certain,
+    decode_seconds,
 )
 from ideaw.keys import PUBLIC, Key
-from ideaw.modem.fec import BlockCode, block_code, usual_slots
+from ideaw.modem.fec import FecCode, fec_code, usual_slots
 from ideaw.payload.framing import Plan
 from ideaw.payload.message import Content, Message
 
@@ -31,8 +31,8 @@ KEY = Key(bytes(range(16)))
 LONG_ONES = ("track-0042", "Größe, 20 Zeichen €", b"\x00\xff\x00\xff\x00", (0, 1, 1) * 20)
 
 
-def code(bits: int) -> BlockCode:
-    return block_code(bits, usual_slots(bits))
+def code(bits: int) -> FecCode:
+    return fec_code(bits, usual_slots(bits))
 
 
 def received(frames: NDArray[np.uint8], snr: float, seed: int = 0) -> NDArray[np.float64]:
@@ -42,11 +42,11 @@ def received(frames: NDArray[np.uint8], snr: float, seed: int = 0) -> NDArray[np
 
 
 def frames_of(content: Content, bits: int, seconds: float, key: Key = PUBLIC) -> NDArray[np.uint8]:
-    return Plan.of(Message(content), bits, key).frames(seconds)
+    return Plan.of(Message(content), bits, key).payloads_for(seconds)
 
 
 def said(values: NDArray[np.floating], bits: int, key: Key = PUBLIC) -> Content | None:
-    found = read(values, code(bits), key)
+    found = decode_seconds(values, code(bits), key)
     return None if found.message is None else found.message.content
 
 
@@ -61,12 +61,12 @@ def test_a_short_message_is_read_from_a_second_and_from_the_sum_of_many(content:
     # A single second is clear at 4; at 0.3 none of twelve is readable alone with 46 bits, and all together are.
     for seconds, snr in ((1, 4.0), (12, 0.3)):
         frames = frames_of(content, bits, seconds, key)
-        found = read(received(frames, snr), code(bits), key)
+        found = decode_seconds(received(frames, snr), code(bits), key)
         assert found.message == Message(content)
-        assert found.p_value <= BELIEVED
-        assert found.missing == 0
-        assert np.array_equal(found.frames, frames)
-        assert np.array_equal(found.logits > 0, frames[0])
+        assert found.p_value <= MESSAGE_P
+        assert found.missing_seconds == 0
+        assert np.array_equal(found.payloads, frames)
+        assert np.array_equal(found.llrs > 0, frames[0])
 
 
 # Long messages
@@ -74,7 +74,7 @@ def test_a_short_message_is_read_from_a_second_and_from_the_sum_of_many(content:
 
 def test_the_runner_up_is_the_word_that_fits_next_best() -> None:
     values = received(frames_of("abcd", 46, 1), 1.0)[0]
-    first, second = _likeliest(code(46).decode(values))
+    first, second = _likeliest(code(46).decode_word(values))
     one, two = (values @ (2.0 * code(46).encode(bits) - 1) for bits in (first, second))
     assert one > two
     rng = np.random.default_rng(1)
@@ -89,20 +89,20 @@ def test_the_runner_up_is_the_word_that_fits_next_best() -> None:
 @pytest.mark.parametrize("key", [PUBLIC, KEY])
 def test_a_long_message_comes_back_with_its_type(content: Content, bits: int, key: Key) -> None:
     plan = Plan.of(Message(content), bits, key)
-    found = read(received(plan.frames(plan.needed), 3), code(bits), key)
+    found = decode_seconds(received(plan.payloads_for(plan.needed), 3), code(bits), key)
     assert found.message == Message(content)
     assert found.p_value == LONG_CHANCE < 1e-6
-    assert np.array_equal(found.frames, plan.frames(plan.needed))
+    assert np.array_equal(found.payloads, plan.payloads_for(plan.needed))
 
 
 @given(st.binary(min_size=5, max_size=20), st.integers(0, 1000), st.integers(0, 20), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=25)
 def test_any_cut_that_is_long_enough_gives_the_message(content: bytes, start: int, more: int, seed: int) -> None:
     plan = Plan.of(Message(content), 46)
-    frames = plan.frames(start + plan.needed + more)[start:]
-    found = read(received(frames, 3, seed), code(46))
+    frames = plan.payloads_for(start + plan.needed + more)[start:]
+    found = decode_seconds(received(frames, 3, seed), code(46))
     assert found.message == Message(content)
-    assert np.array_equal(found.frames, frames)
+    assert np.array_equal(found.payloads, frames)
 
 
 @given(st.randoms(use_true_random=False), st.integers(5, 10))
@@ -148,10 +148,10 @@ def test_seconds_that_repeat_each_other_add_up(bits: int) -> None:
     # At this noise none of them is readable alone.
     frames = frames_of("track-0042", bits, 300 if bits == 46 else 400)[7:]
     values = received(frames, 0.1)
-    assert said(values[: len(Plan.of(Message("track-0042"), bits).round)], bits) is None
-    found = read(values, code(bits))
+    assert said(values[: len(Plan.of(Message("track-0042"), bits).period_payloads)], bits) is None
+    found = decode_seconds(values, code(bits))
     assert found.message == Message("track-0042")
-    assert np.array_equal(found.frames, frames)
+    assert np.array_equal(found.payloads, frames)
 
 
 def test_a_monotonous_message_adds_up_too() -> None:
@@ -162,20 +162,20 @@ def test_a_monotonous_message_adds_up_too() -> None:
 def test_a_file_cut_together_from_parts_still_adds_up() -> None:
     frames = frames_of("track-0042", 46, 60)
     cut = np.concatenate([frames[3:9], frames[31:36], frames[14:22]])
-    found = read(received(cut, 1.5), code(46))
+    found = decode_seconds(received(cut, 1.5), code(46))
     assert found.message == Message("track-0042")
-    assert np.array_equal(found.frames, cut)
+    assert np.array_equal(found.payloads, cut)
 
 
 @pytest.mark.parametrize("bits", [46, 22])
 def test_too_few_seconds_say_how_many_are_missing(bits: int) -> None:
     plan = Plan.of(Message("track-0042"), bits, KEY)
     for count in range(1, plan.needed):
-        found = read(received(plan.frames(30)[2 : 2 + count], 6), code(bits), KEY)
+        found = decode_seconds(received(plan.payloads_for(30)[2 : 2 + count], 6), code(bits), KEY)
         assert found.message is None
         assert found.p_value == 1
-        assert found.frames is None
-        assert found.missing == plan.needed - count
+        assert found.payloads is None
+        assert found.missing_seconds == plan.needed - count
 
 
 def test_the_longest_message_comes_back() -> None:
@@ -205,18 +205,20 @@ def test_noise_and_silence_say_nothing(bits: int) -> None:
             rng.normal(size=(seconds, slots)),
             rng.laplace(size=(seconds, slots)),
         ):
-            found = read(values, code(bits))
-            assert (found.message, found.missing, found.p_value) == (None, 0, 1)
-    assert read(np.zeros((0, slots)), code(bits)).message is None
+            found = decode_seconds(values, code(bits))
+            assert (found.message, found.missing_seconds, found.p_value) == (None, 0, 1)
+    assert decode_seconds(np.zeros((0, slots)), code(bits)).message is None
 
 
 @pytest.mark.parametrize("bits", [46, 22, 10])
 def test_random_values_are_believed_less_often_than_the_bound_says(bits: int) -> None:
     # Every word of random values that is believed before its check is looked at; one in 2^check passes it.
     values = np.random.default_rng(5).normal(size=(1000 if bits == 46 else 3000, usual_slots(bits)))
-    words = code(bits).encode(code(bits).decode(values) > 0)
+    words = code(bits).encode(code(bits).decode_word(values) > 0)
     check = {46: 11, 22: 9, 10: 3}[bits]
-    p_values = [exp(min(0, (bits - check) * log(2) + chance(*pair))) for pair in zip(values, words, strict=True)]
+    p_values = [
+        exp(min(0, (bits - check) * log(2) + chernoff_log_p(*pair))) for pair in zip(values, words, strict=True)
+    ]
     for bound in (1e-2, 1e-3, 1e-4):
         assert np.mean(np.array(p_values) <= bound) / 2**check < bound
 
@@ -227,11 +229,11 @@ def test_the_chance_is_an_upper_bound() -> None:
         values = np.ones(SLOTS)
         word = np.arange(SLOTS) < right
         exact = log(sum(comb(SLOTS, count) for count in range(right, SLOTS + 1)) / 2**SLOTS)
-        assert exact <= chance(values, word.astype(int)) + 1e-9 < exact + 5
-    assert chance(np.ones(SLOTS), np.arange(SLOTS) % 2) == 0
-    assert chance(np.zeros(SLOTS), np.ones(SLOTS, int)) == 0
+        assert exact <= chernoff_log_p(values, word.astype(int)) + 1e-9 < exact + 5
+    assert chernoff_log_p(np.ones(SLOTS), np.arange(SLOTS) % 2) == 0
+    assert chernoff_log_p(np.zeros(SLOTS), np.ones(SLOTS, int)) == 0
     spread = np.random.default_rng(6).normal(size=SLOTS)
-    assert chance(1e30 * spread, spread > 0) == pytest.approx(chance(spread, spread > 0))
+    assert chernoff_log_p(1e30 * spread, spread > 0) == pytest.approx(chernoff_log_p(spread, spread > 0))
 
 
 @pytest.mark.parametrize(
@@ -260,8 +262,8 @@ def test_weighting_seconds_is_up_to_the_caller() -> None:
     values = received(frames_of("track-0042", 46, 30), 2)
     weights = np.random.default_rng(7).uniform(0.5, 2, (30, 1))
     for scale in (1e-20, 1.0, 1e20):
-        found = read(scale * weights * values, code(46))
-        assert isinstance(found, Reading)
+        found = decode_seconds(scale * weights * values, code(46))
+        assert isinstance(found, Decoded)
         assert found.message == Message("track-0042")
 
 
@@ -269,7 +271,7 @@ def test_slots_may_be_the_bits_themselves() -> None:
     frames = frames_of("track-0042", 46, 12)
     uncoded = 2.0 * frames - 1
     uncoded[::2, 20] *= -0.01
-    found = read(uncoded, block_code(46, 46))
+    found = decode_seconds(uncoded, fec_code(46, 46))
     assert found.message == Message("track-0042")
 
 
@@ -281,22 +283,22 @@ def test_what_some_seconds_surely_say_is_told_for_all(bits: int) -> None:
     frames = frames_of("a", bits, 12)
     values = received(frames, 10)
     values[np.arange(12) % 3 > 0] = 0
-    found = beyond_doubt(values, code(bits))
+    found = decode_certain(values, code(bits))
     assert found is not None
     assert np.array_equal(found, frames)
-    assert not disagreeing(values, frames, code(bits)).any()
-    assert beyond_doubt(received(frames[:1], 0), code(bits)) is None
+    assert not contradicts(values, frames, code(bits)).any()
+    assert decode_certain(received(frames[:1], 0), code(bits)) is None
 
 
 def test_what_takes_several_seconds_is_not_said_by_some() -> None:
-    assert beyond_doubt(received(frames_of("a longer text", 46, 12), 20), code(46)) is None
-    assert beyond_doubt(np.zeros((3, usual_slots(46))), code(46)) is None
+    assert decode_certain(received(frames_of("a longer text", 46, 12), 20), code(46)) is None
+    assert decode_certain(np.zeros((3, usual_slots(46))), code(46)) is None
 
 
 def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_that_were_not_read() -> None:
     frames = frames_of("hey", 46, 12)
     values = received(np.concatenate([frames[:6], frames_of("you", 46, 6)]), 10)
-    assert disagreeing(values, frames, code(46)).tolist() == 6 * [False] + 6 * [True]
+    assert contradicts(values, frames, code(46)).tolist() == 6 * [False] + 6 * [True]
     values[[1, 2, 4, 5, 7, 8, 10, 11]] = 0
-    assert disagreeing(values, frames, code(46)).tolist() == 5 * [False] + 7 * [True]
-    assert not disagreeing(np.zeros((4, usual_slots(46))), frames[:4], code(46)).any()
+    assert contradicts(values, frames, code(46)).tolist() == 5 * [False] + 7 * [True]
+    assert not contradicts(np.zeros((4, usual_slots(46))), frames[:4], code(46)).any()

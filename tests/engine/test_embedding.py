@@ -209,7 +209,7 @@ def test_seconds_carry_one_frame_after_another_again_and_again(network: Network,
         (network.message, heard.message((0, heard.hops)), messages[np.arange(6) % 4]),
         (network.code, heard.code, np.tile(code, (6, 1))),
     ):
-        read = slots.code.decode(slots.carriers.logits(stream.reshape(6, FRAMES_PER_SECOND, -1)))
+        read = slots.code.decode_word(slots.carriers.slot_llrs(stream.reshape(6, FRAMES_PER_SECOND, -1)))
         assert ((read > 0) == (written > 0)).mean() > 0.98
 
 
@@ -229,9 +229,9 @@ def test_silent_seconds_carry_nothing_and_spoil_nothing(network: Network, string
     residual = _residual(network, audio, network.card.snr)
     assert not residual[2 * SEGMENT_SAMPLES : 4 * SEGMENT_SAMPLES].any()
     stream = Heard(network, (audio + residual).astype(np.float32)[:, None]).message((0, 6 * FRAMES_PER_SECOND))
-    logits = network.message.carriers.logits(stream.reshape(6, FRAMES_PER_SECOND, -1))
+    logits = network.message.carriers.slot_llrs(stream.reshape(6, FRAMES_PER_SECOND, -1))
     loud = [0, 1, 4, 5]
-    assert ((network.message.code.decode(logits[loud]) > 0) == (messages[loud] > 0)).mean() > 0.95
+    assert ((network.message.code.decode_word(logits[loud]) > 0) == (messages[loud] > 0)).mean() > 0.95
 
 
 # Channels

@@ -365,7 +365,7 @@ def test_learned_carriers_are_used_like_drawn_ones(learned: Path, network: Netwo
     bits = np.random.default_rng(0).integers(0, 2, (3, network.card.message_bits))
     stream = network.message.carriers.stream(network.message.values(bits))
     assert np.array_equal(found.message.carriers.stream(found.message.values(bits)), stream)
-    logits = [each.carriers.logits(each.carriers.narrow(stream)) for each in (network.message, found.message)]
+    logits = [each.carriers.slot_llrs(each.carriers.sum_bins(stream)) for each in (network.message, found.message)]
     assert np.allclose(*logits, rtol=1e-5)
     assert np.array_equal(_maps(found.with_key(b"any"))["message.read"], _maps(found)["message.read"])
 

@@ -9,7 +9,7 @@ from ideaw.engine import scan
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
 from ideaw.engine.search import Heard
-from ideaw.modem.carriers import CODE_LENGTHS, Carriers, drawn
+from ideaw.modem.carriers import CODE_TILE_FRAMES, Carriers, keyed_carriers
 from ideaw.modem.locating_code import locating_code
 
 SLOTS, BINS = 98, 480
@@ -22,7 +22,7 @@ Code = tuple[Carriers, NDArray[np.float32]]
 
 def _code(key: bytes) -> Code:
     rng = np.random.default_rng(list(key))
-    return drawn(SLOTS, BINS, key, b"code", CODE_LENGTHS), rng.choice([-1, 1], SLOTS).astype(np.float32)
+    return keyed_carriers(SLOTS, BINS, key, b"code", CODE_TILE_FRAMES), rng.choice([-1, 1], SLOTS).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def codes() -> list[Code]:
 def _marked(code: Code, seconds: int, offset: int) -> NDArray[np.float32]:
     """A stream (hops, ranges) that holds the code in every second from hop `offset` on, and before it."""
     carriers, slots = code
-    return np.roll(np.tile(carriers.narrow(carriers.stream(slots)), (seconds, 1)), offset, 0)
+    return np.roll(np.tile(carriers.sum_bins(carriers.stream(slots)), (seconds, 1)), offset, 0)
 
 
 def _noise(hops: int, seed: int = 0) -> NDArray[np.float32]:
@@ -210,7 +210,7 @@ def test_p_values_are_no_smaller_than_the_chance_of_them(streams: list[NDArray[n
 
 def test_unmarked_audio_scores_as_a_standard_normal(streams: list[NDArray[np.float32]], codes: list[Code]) -> None:
     for stream in streams:
-        every = np.array([scan._normal(*scan._every_sum(stream, each, each.expected(slots))) for each, slots in codes])
+        every = np.array([scan._normal(*scan._every_sum(stream, each, each.template(slots))) for each, slots in codes])
         full = every[:, FRAMES_PER_SECOND : len(stream) : 16]  # seconds that lie wholly in the audio
         assert np.abs(full.mean(0)).max() < 4.5 / np.sqrt(KEYS)
         assert np.abs(full.var(0) - 1).max() < 4.5 * np.sqrt(2 / KEYS)

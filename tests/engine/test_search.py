@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine import scan, search
-from ideaw.engine.decode import read
+from ideaw.engine.decode import decode_seconds
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
 from ideaw.engine.search import Heard, Search, Trace
@@ -20,7 +20,7 @@ KEYS = 250
 
 def _embedded(network: Network, audio: NDArray[np.float32], text: str) -> NDArray[np.float32]:
     """(n,) at 16 kHz with a text in every second."""
-    frames = Message(text).frame(network.card.message_bits, network.key)[None]
+    frames = Message(text).encode(network.card.message_bits, network.key)[None]
     code = locating_code(network.card.code_bits, network.key)
     embedding = Embedding(network, frames, code, SAMPLE_RATE, 1, network.card.snr, 0.0)
     return np.concatenate([embedding.push(audio[:, None]), embedding.finish()])[:, 0].astype(np.float32)
@@ -39,7 +39,7 @@ def _found(found: Search, *pieces: NDArray[np.float32]) -> list[Trace]:
 
 
 def _text(network: Network, trace: Trace) -> str | None:
-    message = read(trace.values, network.message.code, network.key).message
+    message = decode_seconds(trace.values, network.message.code, network.key).message
     return None if message is None else str(message.content)
 
 
@@ -283,13 +283,13 @@ def test_a_piece_in_between_that_says_something_else_is_read(
     audio[piece] = _embedded(network, unmarked, "you")[piece]
     (trace,) = _found(_search(network), audio)
     assert trace.values[begin : begin + search.EVERY].any(1).all()
-    alone = read(trace.values[begin : begin + search.EVERY], network.message.code, network.key).message
+    alone = decode_seconds(trace.values[begin : begin + search.EVERY], network.message.code, network.key).message
     assert alone is not None
     assert alone.content == "you"
 
 
 def test_a_long_message_is_read_in_all_seconds(network: Network, unmarked: NDArray[np.float32]) -> None:
-    frames = Plan.of(Message("a longer text"), network.card.message_bits, network.key).round
+    frames = Plan.of(Message("a longer text"), network.card.message_bits, network.key).period_payloads
     embedding = Embedding(network, frames, locating_code(network.card.code_bits), SAMPLE_RATE, 1, network.card.snr, 0.0)
     audio = np.concatenate([embedding.push(unmarked[:, None]), embedding.finish()])[:, 0].astype(np.float32)
     (trace,) = _found(_search(network), audio)

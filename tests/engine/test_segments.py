@@ -13,7 +13,7 @@ from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.engine.network import Network, Slots
 from ideaw.engine.segments import BATCH, decoded_together, embed_segments, extract_segments
 from ideaw.marker import model_folder, model_names
-from ideaw.modem.fec import block_code, every_message
+from ideaw.modem.fec import all_words, fec_code
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.model import Ideaw
 from ideaw.train.export import load_weights
@@ -137,7 +137,7 @@ def test_logits_are_those_of_torch(model: Ideaw, network: Network, marked: NDArr
     carriers = (_torch(network.message), _torch(network.code))
     with torch.no_grad():
         slots = [each.numpy() for each in model.extract(torch.from_numpy(marked.astype(np.float32)), carriers)]
-    theirs = (network.message.code.odds(slots[0]), network.code.code.odds(slots[1]))
+    theirs = (network.message.code.bit_llrs(slots[0]), network.code.code.bit_llrs(slots[1]))
     for ours, other in zip(extract_segments(network, marked), theirs, strict=True):
         # Eight bits against thirty-two: what stands out is cut off, so most are surer, music up to three times; some
         # are less so, since a rival of theirs was.
@@ -227,8 +227,8 @@ def _with_code_in_slots(message: tuple[int, int], code: tuple[int, int]) -> Netw
     network.card = replace(
         network.card, message_bits=message[0], message_slots=message[1], code_bits=code[0], code_slots=code[1]
     )
-    network.message = Slots(block_code(*message), network.message.carriers)
-    network.code = Slots(block_code(*code), network.code.carriers)
+    network.message = Slots(fec_code(*message), network.message.carriers)
+    network.code = Slots(fec_code(*code), network.code.carriers)
     return network
 
 
@@ -244,7 +244,7 @@ def _noisy(network: Network, variance: float, seed: int) -> tuple[Bits, list[NDA
 @pytest.mark.parametrize("variance", [4.0, 14.0, 1000.0])
 def test_all_codes_and_all_messages_have_a_say(variance: float) -> None:
     network = Network(Path(str(model_folder("10+10"))))
-    every = every_message(10)
+    every = all_words(10)
     _, (message, code) = _noisy(network, variance, seed=3)
     fits = network.code.values(every) @ code
     sums = fits[:, None] + (message * network.mask(every)) @ network.message.values(every).T

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC, Key
-from ideaw.payload.checks import of_whole
+from ideaw.payload.checks import body_check
 from ideaw.payload.erasures import values_at
-from ideaw.payload.framing import LEAST_BITS, Block, Plan, capacity, long_layout, whole
+from ideaw.payload.framing import LEAST_BITS, Block, Plan, capacity, long_layout, parse_body
 from ideaw.payload.message import Content, Message
 
 KEY = Key(bytes(range(16)))
@@ -36,22 +36,22 @@ def test_any_blocks_that_are_enough_give_the_message(content: Content, size: int
     plan = Plan.of(message, size, key)
     if message.fits(size):
         assert plan.needed == 1
-        assert np.array_equal(plan.round, message.frame(size, key)[None])
+        assert np.array_equal(plan.period_payloads, message.encode(size, key)[None])
         return
     parts = long_layout(size)
     assert parts is not None
-    assert plan.round.shape == (min(2 * plan.needed, parts.most), size)
-    chosen = random.sample(range(len(plan.round)), plan.needed)
-    blocks = [parts.block(plan.round[index], key) for index in chosen]
+    assert plan.period_payloads.shape == (min(2 * plan.needed, parts.most), size)
+    chosen = random.sample(range(len(plan.period_payloads)), plan.needed)
+    blocks = [parts.decode_block(plan.period_payloads[index], key) for index in chosen]
     assert [block.index for block in blocks] == chosen
     assert {block.needed for block in blocks} == {plan.needed}
     data = np.array([list(block.data) for block in blocks], np.uint8)
     body = values_at(np.arange(plan.needed), np.array(chosen), data).tobytes()
-    assert whole(body, size, key) == message
-    assert whole(body, size, Key.fresh()) is None
+    assert parse_body(body, size, key) == message
+    assert parse_body(body, size, Key.fresh()) is None
     damaged = bytearray(body)
     damaged[random.randrange(len(body))] ^= 1 << random.randrange(8)
-    assert whole(bytes(damaged), size, key) is None
+    assert parse_body(bytes(damaged), size, key) is None
 
 
 @given(st.integers(LEAST_BITS, 128), st.data(), KEYS)
@@ -61,14 +61,14 @@ def test_a_frame_says_its_block(size: int, data: st.DataObject, key: Key) -> Non
     needed = data.draw(st.integers(1, parts.most))
     index = data.draw(st.integers(0, parts.period(needed) - 1))
     block = Block(index, needed, data.draw(st.binary(min_size=parts.size, max_size=parts.size)))
-    frame = parts.frame(block, key)
+    frame = parts.encode_block(block, key)
     assert frame.shape == (size,)
-    assert parts.block(frame, key) == block
-    assert Message.of_frame(frame, key) is None
+    assert parts.decode_block(frame, key) == block
+    assert Message.decode(frame, key) is None
     flipped = frame.copy()
     flipped[data.draw(st.integers(0, size - 1))] ^= 1
-    assert parts.block(flipped, key) != block
-    damaged = parts.block(flipped, key)
+    assert parts.decode_block(flipped, key) != block
+    damaged = parts.decode_block(flipped, key)
     assert damaged is None or damaged.needed != needed or key != PUBLIC
 
 
@@ -92,21 +92,21 @@ def test_frames_are_divided_as_the_models_need_it() -> None:
 )
 def test_frames_never_change(content: Content, size: int, key: Key, digest: str) -> None:
     # Marks in the world are read by them.
-    frames = Plan.of(Message(content), size, key).round
+    frames = Plan.of(Message(content), size, key).period_payloads
     assert hashlib.sha256(np.packbits(frames).tobytes()).hexdigest()[:16] == digest
 
 
 def test_a_short_message_is_the_same_in_every_second() -> None:
     plan = Plan.of(Message("abcd"), 46)
     assert plan.needed == 1
-    assert np.array_equal(plan.frames(7.5), np.tile(Message("abcd").frame(46), (8, 1)))
-    assert plan.frames(0.3).shape == (1, 46)
+    assert np.array_equal(plan.payloads_for(7.5), np.tile(Message("abcd").encode(46), (8, 1)))
+    assert plan.payloads_for(0.3).shape == (1, 46)
 
 
 def test_a_long_message_fills_a_file_again_and_again() -> None:
     plan = Plan.of(Message("track-0042"), 46)
     assert plan.needed == 5
-    frames = plan.frames(23.2)
+    frames = plan.payloads_for(23.2)
     assert frames.shape == (24, 46)
     assert np.array_equal(frames[10:20], frames[:10])
     assert len(np.unique(frames, axis=0)) == 10
@@ -115,7 +115,7 @@ def test_a_long_message_fills_a_file_again_and_again() -> None:
 @pytest.mark.parametrize(("seconds", "has"), [(4, "4"), (4.99, "4.9"), (0.5, "0.5")])
 def test_audio_that_is_too_short_is_told_how_long_it_must_be(seconds: float, has: str) -> None:
     with pytest.raises(MessageError) as caught:
-        Plan.of(Message("track-0042"), 46).frames(seconds)
+        Plan.of(Message("track-0042"), 46).payloads_for(seconds)
     assert str(caught.value) == f"this message needs at least 5 seconds; the audio has {has}"
 
 
@@ -127,9 +127,9 @@ def test_capacity_is_what_fits(seconds: float, size: int) -> None:
         assert most == 0
         return
     if most:
-        assert len(Plan.of(Message(b"\xff" * most), size).frames(seconds)) == ceil(seconds)
+        assert len(Plan.of(Message(b"\xff" * most), size).payloads_for(seconds)) == ceil(seconds)
     with pytest.raises(MessageError):
-        Plan.of(Message(b"\xff" * (most + 1)), size).frames(seconds)
+        Plan.of(Message(b"\xff" * (most + 1)), size).payloads_for(seconds)
 
 
 def test_capacity_in_numbers() -> None:
@@ -165,4 +165,4 @@ def test_a_body_that_says_the_same_in_another_way_is_refused() -> None:
         bytes([0x46]) + b"1234" + bytes(6),  # fits into one frame
     ):
         padded = said.ljust(-(-(len(said) + 4) // 3) * 3 - 4, b"\0")
-        assert whole(padded + of_whole(padded), 46) is None
+        assert parse_body(padded + body_check(padded), 46) is None

@@ -33,45 +33,45 @@ def fitting(draw: st.DrawFn) -> tuple[Message, int]:
 @given(fitting())
 def test_a_message_comes_back_as_it_was(given: tuple[Message, int]) -> None:
     message, size = given
-    frame = message.frame(size)
+    frame = message.encode(size)
     assert frame.shape == (size,)
     assert set(np.unique(frame)) <= {0, 1}
-    assert Message.of_frame(frame) == message
-    assert Message.of_frame(frame > 0) == message
+    assert Message.decode(frame) == message
+    assert Message.decode(frame > 0) == message
 
 
 @given(fitting(), st.data())
 def test_a_flipped_bit_is_detected(given: tuple[Message, int], data: st.DataObject) -> None:
     message, size = given
-    frame = message.frame(size)
+    frame = message.encode(size)
     frame[data.draw(st.integers(0, size - 1))] ^= 1
-    assert Message.of_frame(frame) is None
+    assert Message.decode(frame) is None
 
 
 def test_a_burst_as_long_as_the_check_is_detected() -> None:
-    frame = Message("ab").frame(46)
+    frame = Message("ab").encode(46)
     for start in range(46 - 10):
         for pattern in range(1, 1 << 11, 7):
             damaged = frame.copy()
             burst = [pattern >> place & 1 for place in range(11)][: 46 - start]
             damaged[start : start + len(burst)] ^= np.array(burst, np.uint8)
-            assert Message.of_frame(damaged) is None
+            assert Message.decode(damaged) is None
 
 
 def test_random_bits_pass_as_rarely_as_the_check_is_long() -> None:
     rng = np.random.default_rng(1)
-    passed = sum(Message.of_frame(frame) is not None for frame in rng.integers(0, 2, (20_000, 46)))
+    passed = sum(Message.decode(frame) is not None for frame in rng.integers(0, 2, (20_000, 46)))
     assert passed < 25  # 20,000 / 2^11 ≈ 10 pass the check; some of them are no message
 
 
 @given(SIZES)
 def test_constant_frames_are_no_message(size: int) -> None:
-    assert Message.of_frame(np.zeros(size, np.uint8)) is None
-    assert Message.of_frame(np.ones(size, np.uint8)) is None
+    assert Message.decode(np.zeros(size, np.uint8)) is None
+    assert Message.decode(np.ones(size, np.uint8)) is None
 
 
 def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
-    frames = (Message((0, 1) * 16).frame(46), Message("abcd").frame(46))
+    frames = (Message((0, 1) * 16).encode(46), Message("abcd").encode(46))
     for frame in frames:
         assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG
 
@@ -92,24 +92,24 @@ def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
 )
 def test_public_frames_never_change(content: Content, frame: str) -> None:
     # Marks in the world are read by them.
-    assert "".join(map(str, Message(content).frame(len(frame)))) == frame
-    assert Message.of_frame(np.array([int(digit) for digit in frame])) == Message(content)
+    assert "".join(map(str, Message(content).encode(len(frame)))) == frame
+    assert Message.decode(np.array([int(digit) for digit in frame])) == Message(content)
 
 
 @given(fitting(), st.binary(min_size=16, max_size=64))
 def test_under_a_key_only_the_check_differs(given: tuple[Message, int], secret: bytes) -> None:
     message, size = given
     key = Key(secret)
-    frame = message.frame(size, key)
-    assert Message.of_frame(frame, key) == message
+    frame = message.encode(size, key)
+    assert Message.decode(frame, key) == message
     says = size - layout(size).check
-    assert np.array_equal(frame[:says], message.frame(size, PUBLIC)[:says])
+    assert np.array_equal(frame[:says], message.encode(size, PUBLIC)[:says])
 
 
 def test_another_key_finds_no_message() -> None:
-    frames = [Message(bytes([number])).frame(46, Key.fresh()) for number in range(256)]
+    frames = [Message(bytes([number])).encode(46, Key.fresh()) for number in range(256)]
     for reader in (PUBLIC, Key.fresh()):
-        assert sum(Message.of_frame(frame, reader) is not None for frame in frames) < 5  # 256 / 2^11 ≈ 0.1
+        assert sum(Message.decode(frame, reader) is not None for frame in frames) < 5  # 256 / 2^11 ≈ 0.1
 
 
 @given(fitting())
@@ -131,7 +131,7 @@ def test_users_give_text_bytes_or_bits() -> None:
 
 
 def test_types_are_told_apart() -> None:
-    assert len({bytes(Message(content).frame(46)) for content in ("a", b"a", (0, 1, 1, 0, 0, 0, 0, 1))}) == 3
+    assert len({bytes(Message(content).encode(46)) for content in ("a", b"a", (0, 1, 1, 0, 0, 0, 0, 1))}) == 3
 
 
 @pytest.mark.parametrize("nonsense", [7, None, 1.5, [0, 2], ["0", "1"], [[0, 1]], np.zeros((2, 3)), object()])
@@ -159,5 +159,5 @@ def test_what_is_no_message_gets_one_line(nonsense: object) -> None:
 )
 def test_what_does_not_fit_is_told_how_much_would(message: str | bytes | tuple[int, ...], size: int, says: str) -> None:
     with pytest.raises(MessageError, match=says) as caught:
-        Message(message).frame(size)
+        Message(message).encode(size)
     assert "\n" not in str(caught.value)

@@ -1,7 +1,7 @@
 """From soft values of seconds to a message, or to what is missing.
 
 A word that passes its check is believed only if it also fits: the chance that values with random signs fit any word
-that passes as well must be below `BELIEVED`. Signs are what a key draws (`carriers.py`), so this holds for any audio
+that passes as well must be below `MESSAGE_P`. Signs are what a key draws (`carriers.py`), so this holds for any audio
 without a mark of that key; and it holds however many words are tried, since all that pass are counted.
 """
 
@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.keys import PUBLIC
-from ideaw.modem.fec import SHORT_RING, BlockCode
+from ideaw.modem.fec import SHORT_RING, FecCode
 from ideaw.payload.checks import WHOLE_BYTES, binary
 from ideaw.payload.erasures import values_at
-from ideaw.payload.framing import Block, LongLayout, Plan, long_layout, whole
+from ideaw.payload.framing import Block, LongLayout, Plan, long_layout, parse_body
 from ideaw.payload.message import KIND_BITS, LONG, Message, layout
 
-BELIEVED = 1e-4
+MESSAGE_P = 1e-4
 """The chance below which a word is believed, if values had nothing to do with any word that passes its check.
 
 It is an upper bound: of a million random sums of seconds, about 4 are believed at 46 bits, 3 at 22 and fewer at 10, of
@@ -37,10 +37,10 @@ says (of 10 bits, nine of ten), and, in noise in which nine of ten seconds of a 
 nine (of 22 bits every twentieth more than 0.6 would).
 """
 
-SIGHTED = 1e-3
+BLOCK_P = 1e-3
 """The same for a single part of a long message, which has a check over the whole besides."""
 
-BEYOND_DOUBT = 1e-9
+EARLY_STOP_P = 1e-9
 """The same, below which a message of one frame is taken without looking for a long one."""
 
 REPEATED = 5.0
@@ -74,22 +74,22 @@ _SLOPES = np.geomspace(0.05, 20, 24)
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Decoded:
     """What was read from some seconds."""
 
     message: Message | None
     """None if there is none that can be believed."""
     p_value: float
     """At most this is the chance that audio without the mark gives any message this way; 1 without a message."""
-    missing: int
+    missing_seconds: int
     """Further different seconds that a long message needs at least, once it was recognised as one; else 0."""
-    frames: NDArray[np.uint8] | None
+    payloads: NDArray[np.uint8] | None
     """(seconds, message_bits): what each second carries according to the message; None without one."""
-    logits: NDArray[np.float32]
+    llrs: NDArray[np.float32]
     """(message_bits,) of the sum of all seconds, positive for 1."""
 
 
-def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> Reading:
+def decode_seconds(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> Decoded:
     """Soft values (seconds, slots), positive for 1 and larger when surer, of seconds in their order → what they say.
 
     Seconds of a message that fits into one frame add up. Those of a long message are read one by one, and together
@@ -103,32 +103,32 @@ def read(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> 
     rows = np.asarray(values, np.float64)
     bits, missing = len(code.generator), 0
     total = rows.sum(0)
-    logits = code.decode(total)
+    logits = code.decode_word(total)
     short = _short(total, logits, code, key)
     parts = long_layout(bits)
-    if parts is not None and (short is None or short[1] > BEYOND_DOUBT):
+    if parts is not None and (short is None or short[1] > EARLY_STOP_P):
         for each in (*_folded(rows, parts.most), rows):
-            found = _Seconds(each, code, parts, key).found()
+            found = LongDecoder(each, code, parts, key).found()
             if isinstance(found, Message):
-                carried = _carried(Plan.of(found, bits, key).round, rows, code)
-                return Reading(found, LONG_CHANCE, 0, carried, logits)
+                carried = _carried(Plan.of(found, bits, key).period_payloads, rows, code)
+                return Decoded(found, LONG_CHANCE, 0, carried, logits)
             missing = min(filter(None, (missing, found)), default=0)
     if short is None:
-        return Reading(None, 1.0, missing, None, logits)
+        return Decoded(None, 1.0, missing, None, logits)
     message, p_value = short
-    return Reading(message, p_value, 0, Plan.of(message, bits, key).frames(len(rows)), logits)
+    return Decoded(message, p_value, 0, Plan.of(message, bits, key).payloads_for(len(rows)), logits)
 
 
-def beyond_doubt(values: NDArray[np.floating], code: BlockCode, key: bytes = PUBLIC) -> NDArray[np.uint8] | None:
+def decode_certain(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> NDArray[np.uint8] | None:
     """(seconds, bits) that (seconds, slots) carry if their sum surely says a message of one frame; else None."""
     total = np.asarray(values, np.float64).sum(0)
-    short = _short(total, code.decode(total), code, key)
-    if short is None or short[1] > BEYOND_DOUBT:
+    short = _short(total, code.decode_word(total), code, key)
+    if short is None or short[1] > EARLY_STOP_P:
         return None
-    return Plan.of(short[0], len(code.generator), key).frames(len(values))
+    return Plan.of(short[0], len(code.generator), key).payloads_for(len(values))
 
 
-def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code: BlockCode) -> NDArray[np.bool_]:
+def contradicts(values: NDArray[np.floating], frames: NDArray[np.integer], code: FecCode) -> NDArray[np.bool_]:
     """(seconds,): which soft values (seconds, slots) say something else than (seconds, bits).
 
     Seconds without values are taken to say what the nearest with values do. Those that say nothing do not disagree.
@@ -140,7 +140,7 @@ def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code:
     agreement = (values * (2.0 * code.encode(frames) - 1)).sum(1)[heard] / power[heard]
     # Only seconds that agree less than most do are worth decoding.
     other = agreement < DISAGREES * np.quantile(agreement, 0.75)
-    own = code.fit(np.asarray(values)[heard[other]]) / power[heard[other]]
+    own = code.word_score(np.asarray(values)[heard[other]]) / power[heard[other]]
     noise = sqrt(2 * log(2) * len(code.generator))
     other[other] = (agreement[other] < DISAGREES * own) & (own > noise + HEARD)
     nearest = np.searchsorted((heard[1:] + heard[:-1]) / 2, np.arange(len(values)))
@@ -148,21 +148,21 @@ def disagreeing(values: NDArray[np.floating], frames: NDArray[np.integer], code:
 
 
 def _short(
-    total: NDArray[np.float64], logits: NDArray[np.float32], code: BlockCode, key: bytes
+    total: NDArray[np.float64], logits: NDArray[np.float32], code: FecCode, key: bytes
 ) -> tuple[Message, float] | None:
     """The message of one frame in a sum of seconds (slots,), and the chance of one that fits as well."""
     bits = logits > 0
-    message = Message.of_frame(bits, key)
+    message = Message.decode(bits, key)
     word = code.encode(bits)
     clear = CLEAR if len(bits) >= SHORT_RING else CLEAR_OF_FEW
     if message is None or np.abs(logits).min() < clear * (total @ (2.0 * word - 1)) / len(bits):
         return None
     passing = len(bits) - layout(len(bits)).check
-    p_value = exp(min(0.0, passing * log(2) + chance(total, word)))
-    return (message, p_value) if p_value <= BELIEVED else None
+    p_value = exp(min(0.0, passing * log(2) + chernoff_log_p(total, word)))
+    return (message, p_value) if p_value <= MESSAGE_P else None
 
 
-def chance(values: NDArray[np.floating], word: NDArray[np.integer]) -> float:
+def chernoff_log_p(values: NDArray[np.floating], word: NDArray[np.integer]) -> float:
     """Logarithm of the chance, or more, that values (…) with random signs agree as well with a word (…) of 0 and 1.
 
     Chernoff's bound: E exp(λ Σ ±v) is a product of cosh(λ v), and any λ > 0 bounds the chance; the best one is taken.
@@ -217,7 +217,7 @@ def _lagged(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.fft.irfft(np.square(np.abs(spectrum)).sum(-1), 2 * count)[:count]
 
 
-def _carried(frames: NDArray[np.uint8], rows: NDArray[np.float64], code: BlockCode) -> NDArray[np.uint8]:
+def _carried(frames: NDArray[np.uint8], rows: NDArray[np.float64], code: FecCode) -> NDArray[np.uint8]:
     """(seconds, bits): which of the frames (period, bits) each second carries.
 
     The likeliest path through the seconds: one frame follows the other, except where there was a cut (Viterbi).
@@ -238,7 +238,7 @@ def _carried(frames: NDArray[np.uint8], rows: NDArray[np.float64], code: BlockCo
 
 
 @dataclass(frozen=True)
-class _Sighting:
+class BlockCandidate:
     """A second that says to be a part of a long message."""
 
     second: int
@@ -247,15 +247,15 @@ class _Sighting:
     """Logarithm of the chance that one would fit as well under the same number of blocks."""
 
 
-class _Seconds:
+class LongDecoder:
     """Seconds (seconds, slots) of what may be a long message."""
 
-    def __init__(self, rows: NDArray[np.float64], code: BlockCode, parts: LongLayout, key: bytes) -> None:
+    def __init__(self, rows: NDArray[np.float64], code: FecCode, parts: LongLayout, key: bytes) -> None:
         self._rows, self._code, self._parts, self._key = rows, code, parts, key
 
     def found(self) -> Message | int:
         """The message; else how many more different seconds are needed, 0 if there is no sign of a long message."""
-        agreeing: dict[int, list[_Sighting]] = {}
+        agreeing: dict[int, list[BlockCandidate]] = {}
         for sighting in self._sightings():
             agreeing.setdefault(sighting.block.needed, []).append(sighting)
         # Sightings that are mere chance agree on nothing: each may be in any second, all share one number.
@@ -265,29 +265,29 @@ class _Seconds:
         }
         missing = 0
         for needed in sorted(doubts, key=doubts.__getitem__)[:MOST_NUMBERS]:
-            if doubts[needed] <= log(BELIEVED):
+            if doubts[needed] <= log(MESSAGE_P):
                 blocks = self._blocks(agreeing[needed], needed)
                 message = self._solved(blocks, needed)
                 if message is not None:
                     return message
-                missing = missing or max(1, needed - sum(doubt <= log(SIGHTED) for doubt, _ in blocks))
+                missing = missing or max(1, needed - sum(doubt <= log(BLOCK_P) for doubt, _ in blocks))
         return missing
 
-    def _sightings(self) -> Iterator[_Sighting]:
+    def _sightings(self) -> Iterator[BlockCandidate]:
         """Seconds that can be read by themselves."""
         power = np.square(self._rows).sum(-1)
         strongest = np.sort(np.argsort(-power, kind="stable")[:MOST_SECONDS])
         passing = self._parts.index + 8 * self._parts.size
-        for second, logits in zip(strongest, self._code.decode(self._rows[strongest]), strict=True):
+        for second, logits in zip(strongest, self._code.decode_word(self._rows[strongest]), strict=True):
             for bits in _likeliest(logits):
-                block = self._parts.block(bits, self._key)
+                block = self._parts.decode_block(bits, self._key)
                 if block is not None:
-                    doubt = passing * log(2) + chance(self._rows[second], self._code.encode(bits))
-                    if doubt <= log(SIGHTED):
-                        yield _Sighting(int(second), block, doubt)
+                    doubt = passing * log(2) + chernoff_log_p(self._rows[second], self._code.encode(bits))
+                    if doubt <= log(BLOCK_P):
+                        yield BlockCandidate(int(second), block, doubt)
                     break
 
-    def _blocks(self, sightings: list[_Sighting], needed: int) -> list[tuple[float, Block]]:
+    def _blocks(self, sightings: list[BlockCandidate], needed: int) -> list[tuple[float, Block]]:
         """Every block that can be read, with its doubt, the surest first."""
         found: dict[int, tuple[float, Block]] = {}
         for each in sightings:
@@ -304,11 +304,11 @@ class _Seconds:
     def _together(self, indices: NDArray[np.int64], sums: NDArray[np.float64]) -> Iterator[tuple[int, float, Block]]:
         """What sums of seconds (indices, slots) say of which it is known which blocks they are."""
         openings = np.stack([np.append(binary(LONG, KIND_BITS), binary(index, self._parts.index)) for index in indices])
-        for index, value, logits in zip(indices, sums, self._code.decode(sums, openings), strict=True):
+        for index, value, logits in zip(indices, sums, self._code.decode_word(sums, openings), strict=True):
             for bits in _likeliest(logits):
-                block = self._parts.block(bits, self._key)
+                block = self._parts.decode_block(bits, self._key)
                 if block is not None:
-                    doubt = 8 * self._parts.size * log(2) + chance(value, self._code.encode(bits))
+                    doubt = 8 * self._parts.size * log(2) + chernoff_log_p(value, self._code.encode(bits))
                     yield int(index), doubt, block
 
     def _solved(self, blocks: list[tuple[float, Block]], needed: int) -> Message | None:
@@ -317,13 +317,13 @@ class _Seconds:
         data = np.array([list(block.data) for _, block in blocks], np.uint8)
         for chosen in islice(combinations(range(min(len(blocks), needed + 2)), needed), MOST_TRIALS):
             body = values_at(np.arange(needed), points[list(chosen)], data[list(chosen)])
-            message = whole(body.tobytes(), len(self._code.generator), self._key)
+            message = parse_body(body.tobytes(), len(self._code.generator), self._key)
             if message is not None:
                 return message
         return None
 
 
-def _places(sightings: list[_Sighting], period: int, count: int) -> NDArray[np.int64]:
+def _places(sightings: list[BlockCandidate], period: int, count: int) -> NDArray[np.int64]:
     """(seconds,): the index of each second's block, from the nearest sightings on both sides; −1 if they disagree."""
     seconds = np.array([each.second for each in sightings])
     shifts = np.array([each.block.index for each in sightings]) - seconds

@@ -25,18 +25,18 @@ from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
 from ideaw.errors import ModelError
 from ideaw.keys import PUBLIC
 from ideaw.modem.carriers import (
-    CODE_LENGTHS,
-    MESSAGE_LENGTHS,
-    RANGE,
-    Band,
+    CODE_TILE_FRAMES,
+    MESSAGE_TILE_FRAMES,
+    TILE_BINS,
     Carriers,
-    Learned,
-    Lengths,
-    drawn,
+    LearnedCarriers,
+    TileBand,
+    TileFrames,
+    keyed_carriers,
     tile_bands,
 )
-from ideaw.modem.fec import VERSION, BlockCode, block_code, exists
-from ideaw.modem.locating_code import mask
+from ideaw.modem.fec import FORMAT_VERSION, FecCode, fec_code, fec_exists
+from ideaw.modem.locating_code import scrambler
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -75,7 +75,7 @@ class Card:
     message_slots: int
     code_slots: int
     version: int
-    """Of codes and carriers: `VERSION` is the one that this program has."""
+    """Of codes and carriers: `FORMAT_VERSION` is the one that this program has."""
     snr: float
     """SNR in dB that marks keep unless the user asks for another."""
     bins: int
@@ -100,7 +100,7 @@ class Card:
 class Slots:
     """How some bits travel: an error-correcting code spreads them over slots, and carriers these over a second."""
 
-    code: BlockCode
+    code: FecCode
     carriers: Carriers
 
     def values(self, bits: NDArray[np.integer | np.bool_]) -> NDArray[np.float32]:
@@ -152,7 +152,7 @@ class Network:
     def mask(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
         """(…, code_bits) → (…, message_slots) of −1 and +1: what the code makes of the message's slots."""
         if self.card.code_twice:
-            return mask(code, self.message.code.generator)
+            return scrambler(code, self.message.code.generator)
         return np.ones((*code.shape[:-1], self.card.message_slots), np.float32)
 
     # On segments (batch, SEGMENT) of level 1: what a network has that takes them whole.
@@ -205,17 +205,17 @@ class Network:
 
     def _draw(self, key: bytes) -> None:
         self.key = key
-        self.message = self._slots("message", self.card.message_bits, self.card.message_slots, MESSAGE_LENGTHS)
-        self.code = self._slots("code", self.card.code_bits, self.card.code_slots, CODE_LENGTHS)
+        self.message = self._slots("message", self.card.message_bits, self.card.message_slots, MESSAGE_TILE_FRAMES)
+        self.code = self._slots("code", self.card.code_bits, self.card.code_slots, CODE_TILE_FRAMES)
 
-    def _slots(self, kind: str, bits: int, slots: int, lengths: Lengths) -> Slots:
+    def _slots(self, kind: str, bits: int, slots: int, lengths: TileFrames) -> Slots:
         carriers: Carriers
         if self.card.learned:
             carriers = _learned(self._folder, kind, (slots, FRAMES_PER_SECOND, self.card.bins))
         else:
             label = f"carriers of the {kind} of {self.card.message_bits}+{self.card.code_bits}"
-            carriers = drawn(slots, self.card.bins, self.key, label.encode(), lengths)
-        return Slots(block_code(bits, slots), carriers)
+            carriers = keyed_carriers(slots, self.card.bins, self.key, label.encode(), lengths)
+        return Slots(fec_code(bits, slots), carriers)
 
     def _session(self, name: str) -> "InferenceSession":
         with self._loading:
@@ -262,20 +262,20 @@ def _card(folder: Path | Traversable) -> Card:
         given = json.loads(folder.joinpath("card.json").read_text(encoding="utf-8"))
         known = {entry.name: given.pop(entry.name) for entry in fields(Card) if entry.name != "facts"}
         card = Card(**known, facts=given)
-        if card.version != VERSION:
+        if card.version != FORMAT_VERSION:
             raise ModelError(f"{folder} is a model for another version of this program: export it again")
         sizes = (card.message_bits, card.message_slots, card.bins)
         fits = all(type(number) is int and number > 0 for number in sizes) and card.bins <= 2 * NUM_BINS
         contexts = [card.context[graph] for graph in GRAPHS]
         fits = fits and all(type(frames) is int and frames >= 0 for frames in contexts)
         fits = fits and type(card.code_bits) is type(card.code_slots) is int
-        fits = fits and exists(card.message_bits, card.message_slots) and exists(card.code_bits, card.code_slots)
-        tiles = sum(band.tiles for band in tile_bands(card.bins, MESSAGE_LENGTHS))
+        fits = fits and fec_exists(card.message_bits, card.message_slots) and fec_exists(card.code_bits, card.code_slots)
+        tiles = sum(band.tiles for band in tile_bands(card.bins, MESSAGE_TILE_FRAMES))
         fits = fits and (card.learned or max(card.message_slots, card.code_slots) <= tiles)
         fits = fits and type(card.snr) in (int, float) and 0 <= card.snr <= 100
         fits = fits and all(isinstance(yes, bool) for yes in (card.code_twice, card.learned, card.whole))
         fits = fits and (card.code_bits == 0 or not card.whole)
-        fits = fits and (card.learned or card.bins % RANGE == 0)
+        fits = fits and (card.learned or card.bins % TILE_BINS == 0)
         fits = fits and isinstance(card.name, str) and isinstance(card.network, str)
         fits = fits and not {"/", "\\"} & set(card.network)
     except OSError:
@@ -298,7 +298,7 @@ def _graphs(folder: Path | Traversable, beside: Path | Traversable | None, card:
     return place
 
 
-def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int]) -> Learned:
+def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int]) -> LearnedCarriers:
     try:
         arrays = _safetensors(folder.joinpath(CARRIERS).read_bytes())
         write, read = (arrays[f"{kind}.{way}"] for way in ("write", "read"))
@@ -309,7 +309,7 @@ def _learned(folder: Path | Traversable, kind: str, shape: tuple[int, int, int])
     if write.shape != shape or read.shape != shape:
         raise ModelError(f"{CARRIERS} of {folder} does not fit its card")
     flat = shape[0], shape[1] * shape[2]
-    return Learned(shape[0], 1, (Band(0, shape[2], 1),), write.reshape(flat), read.reshape(flat))
+    return LearnedCarriers(shape[0], 1, (TileBand(0, shape[2], 1),), write.reshape(flat), read.reshape(flat))
 
 
 def _safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:

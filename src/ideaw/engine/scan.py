@@ -77,7 +77,7 @@ def tracks(narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.fl
     Seconds may begin before the first hop and end after the last: what is missing there is silence. A mark so faint
     that no few seconds tell it may be told by all seconds there are.
     """
-    pattern = carriers.expected(slots)
+    pattern = carriers.template(slots)
     sums, variances = _every_sum(narrow, carriers, pattern)
     scores = _normal(sums, variances)
 
@@ -133,7 +133,7 @@ def span(streams: list[tuple[NDArray[np.float32], Carriers, NDArray[np.float32]]
 
 def slot_logits(narrow: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:
     """(hops, ranges) of the message's `moving` stream → logits (seconds, slots) of seconds that begin at these hops."""
-    return carriers.heard(np.stack([_tiles(narrow, start, carriers) for start in starts]))
+    return carriers.despread(np.stack([_tiles(narrow, start, carriers) for start in starts]))
 
 
 def _second_around(stream: NDArray) -> NDArray[np.float64]:
@@ -150,12 +150,12 @@ def _every_sum(
     padded = np.pad(narrow, ((FRAMES_PER_SECOND - 1, FRAMES_PER_SECOND + longest), (0, 0)))
     starts = FRAMES_PER_SECOND - 1 + len(narrow)
     total, spread = np.zeros(starts), np.zeros(starts)
-    for band, signs in zip(carriers.bands, carriers.by_band(pattern), strict=True):
+    for band, signs in zip(carriers.bands, carriers.split_bands(pattern), strict=True):
         frames = padded[:, band.first : band.last]
         shifted = [frames[shift : len(frames) - longest + shift] for shift in range(band.frames)]
         tiles = _limited(reduce(np.add, shifted))
         sums, squares = tiles @ signs.T, np.square(tiles) @ np.square(signs).T
-        for time in range(band.times):
+        for time in range(band.time_tiles):
             rows = slice(time * band.frames, time * band.frames + starts)
             total += sums[rows, time]
             spread += squares[rows, time]
@@ -207,7 +207,7 @@ def _tiles(narrow: NDArray[np.float32], start: int, carriers: Carriers) -> NDArr
     if len(inside) < FRAMES_PER_SECOND:
         before = max(-start, 0)
         inside = np.pad(inside, ((before, FRAMES_PER_SECOND - before - len(inside)), (0, 0)))
-    return _limited(carriers.tiles(inside))
+    return _limited(carriers.sum_tiles(inside))
 
 
 def _score(tiles: NDArray[np.float32], pattern: NDArray[np.float32]) -> float:
@@ -220,7 +220,7 @@ def _hop_evidence(
     narrow: NDArray[np.float32], carriers: Carriers, slots: NDArray[np.float32], track: Track, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How much each of these hops says for the slots of the second of the track that it lies in, and its energy."""
-    signs = carriers.laid_out(carriers.expected(slots))
+    signs = carriers.expand(carriers.template(slots))
     second = np.searchsorted(track.starts, places, "right").clip(1) - 1
     row = (places - track.starts[second]) % FRAMES_PER_SECOND
     said = narrow[places].astype(np.float64) * signs[second % len(slots), row]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
-from ideaw.audio.level import NEAR, level
+from ideaw.audio.level import LEVEL_CONTEXT_HOPS, level
 from ideaw.audio.stft import stft
 from ideaw.engine import scan
-from ideaw.engine.decode import beyond_doubt, disagreeing, read
+from ideaw.engine.decode import contradicts, decode_certain, decode_seconds
 from ideaw.engine.network import Network, Rest
 
 CHUNK = 120 * FRAMES_PER_SECOND
@@ -30,7 +30,7 @@ BESIDE = 4
 """Hops to either side of those that are read that go through the network with them. The shipped one sees 24, but what
 lies farther off changes what it reads less than its rounding does (docs/LOG.md, session 12)."""
 
-MARGIN = NEAR + 2
+MARGIN = LEVEL_CONTEXT_HOPS + 2
 """Hops around some hops that their spectrum depends on: its windows reach out, and its level looks around."""
 
 EVERY, FEW = 3, 5
@@ -185,7 +185,7 @@ class Heard:
         spectrum = _even_spectrum(audio[:, voice], first, last)
         code, rest = self._network.locate(spectrum[None])
         self._sound[voice, begin:end] = spectrum[inside].any(-1)
-        stream = self._network.code.carriers.narrow(code[0, inside])
+        stream = self._network.code.carriers.sum_bins(code[0, inside])
         self.codes[voice, begin:end] = stream * self._sound[voice, begin:end, None]
         return begin, tuple(kind[0][:, inside] for kind in rest)
 
@@ -195,7 +195,7 @@ class Heard:
         first, last = max(begin - BESIDE, 0), min(end + BESIDE, self.hops)
         for left, sound, message in zip(self._rest, self._sound, self._messages, strict=True):
             stream = self._network.read(_between(left, first, last))[0, begin - first : end - first]
-            message[begin:end] = self._network.message.carriers.narrow(stream) * sound[begin:end, None]
+            message[begin:end] = self._network.message.carriers.sum_bins(stream) * sound[begin:end, None]
 
 
 def _between(left: list[tuple[int, Rest]], first: int, last: int) -> Rest:
@@ -236,15 +236,15 @@ def _traced(
         logits = scan.slot_logits(stream, owner.message.carriers, track.starts[some])
         values[some] = (track.scores[some] + EVEN).clip(0)[:, None] * logits * mask
         unread &= ~some
-        frames = beyond_doubt(values, owner.message.code, owner.key)
+        frames = decode_certain(values, owner.message.code, owner.key)
         some = unread.copy()
         if frames is not None:
-            some &= np.convolve(disagreeing(values, frames, owner.message.code), np.ones(3))[1:-1] > 0
+            some &= np.convolve(contradicts(values, frames, owner.message.code), np.ones(3))[1:-1] > 0
     if frames is None:
-        frames = read(values, owner.message.code, owner.key).frames
+        frames = decode_seconds(values, owner.message.code, owner.key).payloads
     known = [(heard.code, owner.code.carriers, slots[None])]
     if frames is not None:
-        said = ~disagreeing(values, frames, owner.message.code)[:, None]
+        said = ~contradicts(values, frames, owner.message.code)[:, None]
         known.append((stream, owner.message.carriers, owner.message.values(frames) * mask * said))
     first, last = scan.span(known, track)
     return Trace(number, track.starts + hop, track.scores, track.log_p, values, first + hop, last + hop)

@@ -8,7 +8,7 @@ from ideaw.audio.level import level
 from ideaw.audio.stft import istft, stft
 from ideaw.engine.network import Network
 from ideaw.engine.strength import ROUNDING
-from ideaw.modem.fec import SHARPNESS, bitwise, every_message, log_sum
+from ideaw.modem.fec import LLR_SCALE, all_words, bit_llrs_of_words, logsumexp
 
 BATCH = 16
 """Segments that go through the network at once; bounds the memory of a large batch."""
@@ -65,7 +65,7 @@ def extract_segments(network: Network, audio: NDArray[np.floating]) -> tuple[NDA
     if network.card.code_twice:
         both = [decoded_together(network, *slots) for slots in zip(message, code, strict=True)]
         return np.stack([said for said, _ in both]), np.stack([said for _, said in both])
-    return network.message.code.odds(message), network.code.code.odds(code)
+    return network.message.code.bit_llrs(message), network.code.code.bit_llrs(code)
 
 
 def decoded_together(
@@ -76,18 +76,18 @@ def decoded_together(
     Every code is tried: each says how the message's slots are to be understood. All of them, with all messages, have a
     say in each bit.
     """
-    codes = every_message(network.card.code_bits)
+    codes = all_words(network.card.code_bits)
     unmasked = message * network.mask(codes)
     fits = network.code.values(codes).astype(np.float64) @ code
-    fits += network.message.code.evidence(unmasked)
+    fits += network.message.code.log_evidence(unmasked)
     fits -= fits.max()
     likely = fits > -NEGLIGIBLE
-    said = network.message.code.odds(unmasked[likely]).astype(np.float64)
+    said = network.message.code.bit_llrs(unmasked[likely]).astype(np.float64)
     # (message_bits, codes, 2): how well each code fits with a bit that is 0, and with one that is 1.
     halves = np.stack([-said.T, said.T], -1)
-    halves += (fits[likely] - log_sum(halves, SHARPNESS))[..., None]
-    zeros, ones = log_sum(halves.transpose(2, 0, 1), SHARPNESS)
-    return _sure((ones - zeros) / 2), _sure(bitwise(fits[None], SHARPNESS)[0])
+    halves += (fits[likely] - logsumexp(halves, LLR_SCALE))[..., None]
+    zeros, ones = logsumexp(halves.transpose(2, 0, 1), LLR_SCALE)
+    return _sure((ones - zeros) / 2), _sure(bit_llrs_of_words(fits[None], LLR_SCALE)[0])
 
 
 def _sure(logits: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -105,11 +105,11 @@ def _extract_slots(network: Network, received: NDArray[np.float32]) -> tuple[NDA
         message = network.read(rest)
     options = []
     for kind, stream in ((network.message, message), (network.code, code)):
-        narrow = kind.carriers.narrow(stream)
-        options.append(np.stack([kind.carriers.logits(_moved(narrow, hops)) for hops in SHIFTS]))
+        narrow = kind.carriers.sum_bins(stream)
+        options.append(np.stack([kind.carriers.slot_llrs(_moved(narrow, hops)) for hops in SHIFTS]))
     # Where the message's slots say the code too, they are no word of their own.
-    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.code.fit(options[0])
-    clarity = message_clarity + network.code.code.fit(options[1])
+    message_clarity = np.abs(options[0]).sum(-1) if network.card.code_twice else network.message.code.word_score(options[0])
+    clarity = message_clarity + network.code.code.word_score(options[1])
     clarity[SHIFTS.index(0)] *= HERE
     best = clarity.argmax(0), np.arange(len(received))
     return options[0][best], options[1][best]

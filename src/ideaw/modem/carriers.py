@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
 
-RANGE = 2
+TILE_BINS = 2
 """Bins of a tile: 32 Hz."""
 
-Lengths = Mapping[int, int]
+TileFrames = Mapping[int, int]
 """First bin → frames of the tiles from there on."""
 
-CODE_LENGTHS: Lengths = {0: 4}
+CODE_TILE_FRAMES: TileFrames = {0: 4}
 """Of the locating code: 62 ms everywhere. The shorter they are, the more signs there are to tell a mark from music."""
 
-MESSAGE_LENGTHS: Lengths = {0: 4, 240: 8}
+MESSAGE_TILE_FRAMES: TileFrames = {0: 4, 240: 8}
 """Of messages: 62 ms, and 125 from 3.8 kHz on.
 
 Longer ones stand a phase vocoder better, which smears as much. Lower down they would be too few where a low-pass or a
@@ -36,7 +36,7 @@ lower rate leaves nothing else.
 
 
 @dataclass(frozen=True)
-class Band:
+class TileBand:
     """Ranges of frequencies, from the first on and before the last, with tiles of as many frames."""
 
     first: int
@@ -44,18 +44,18 @@ class Band:
     frames: int
 
     @property
-    def times(self) -> int:
+    def time_tiles(self) -> int:
         """Tiles of a range in a second."""
         return FRAMES_PER_SECOND // self.frames
 
     @property
-    def ranges(self) -> int:
+    def freq_tiles(self) -> int:
         return self.last - self.first
 
     @property
     def tiles(self) -> int:
         """Tiles of all its ranges in a second."""
-        return self.times * self.ranges
+        return self.time_tiles * self.freq_tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,104 +65,104 @@ class Carriers(ABC):
     slots: int
     width: int
     """Bins of a tile."""
-    bands: tuple[Band, ...]
+    bands: tuple[TileBand, ...]
     """All ranges; the tiles of a second are those of the first of these, then those of the next."""
 
     @abstractmethod
-    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) → (…, tiles): what these values add to the tiles of a second."""
 
     @abstractmethod
-    def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def template(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) → (…, tiles): what is looked for in the tiles of a second that has these values."""
 
     @abstractmethod
-    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+    def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, tiles) → (…, slots): how much the tiles of a second say for each slot."""
 
     def stream(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) of −1 and +1 → (…, FRAMES_PER_SECOND, bins)."""
-        return self.laid_out(self.written(values)).repeat(self.width, -1)
+        return self.expand(self.modulate(values)).repeat(self.width, -1)
 
-    def narrow(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
+    def sum_bins(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, bins) → (…, ranges): the first half of `tiles`, for streams that begin at any frame."""
         parts = (stream[..., place :: self.width] for place in range(self.width))
         return reduce(np.add, parts)  # 50 times as fast as along rows of two
 
-    def tiles(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
+    def sum_tiles(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, FRAMES_PER_SECOND, ranges) → (…, tiles): the sum over each tile of a second."""
         batch, parts = narrow.shape[:-2], []
         for band in self.bands:
-            frames = narrow[..., band.first : band.last].reshape(*batch, band.times, band.frames, band.ranges)
+            frames = narrow[..., band.first : band.last].reshape(*batch, band.time_tiles, band.frames, band.freq_tiles)
             parts.append(frames.sum(-2).reshape(*batch, band.tiles))
         return np.concatenate(parts, -1)
 
-    def by_band(self, tiles: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def split_bands(self, tiles: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """(…, tiles) → (…, times, ranges) of each band."""
         ends = np.cumsum([band.tiles for band in self.bands])[:-1]
         parts = zip(self.bands, np.split(tiles, ends, -1), strict=True)
-        return [part.reshape(*tiles.shape[:-1], band.times, band.ranges) for band, part in parts]
+        return [part.reshape(*tiles.shape[:-1], band.time_tiles, band.freq_tiles) for band, part in parts]
 
-    def laid_out(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+    def expand(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, tiles) → (…, FRAMES_PER_SECOND, ranges): the number of the tile that each frame lies in."""
-        parts = zip(self.bands, self.by_band(tiles), strict=True)
+        parts = zip(self.bands, self.split_bands(tiles), strict=True)
         return np.concatenate([part.repeat(band.frames, -2) for band, part in parts], -1)
 
-    def logits(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
+    def slot_llrs(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
         """(…, FRAMES_PER_SECOND, ranges) → (…, slots), positive for 1."""
-        return self.heard(self.tiles(narrow))
+        return self.despread(self.sum_tiles(narrow))
 
 
 @dataclass(frozen=True, eq=False)
-class Learned(Carriers):
+class LearnedCarriers(Carriers):
     """`write` and `read` (slots, tiles): what each slot adds to the tiles of a second, and looks for in them."""
 
     write: NDArray[np.float32]
     read: NDArray[np.float32]
 
-    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         return values.astype(np.float32) @ self.write
 
-    def expected(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def template(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         return values.astype(np.float32) @ self.read
 
-    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+    def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         return tiles @ self.read.T
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn(Carriers):
+class KeyedCarriers(Carriers):
     """`owner` and `sign` (tiles,): each belongs to one slot, which looks there for what it adds."""
 
-    owner: NDArray[np.int64]
-    sign: NDArray[np.float32]
+    slot_of_tile: NDArray[np.int64]
+    sign_of_tile: NDArray[np.float32]
 
     @cached_property
     def _by_slot(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
         """The tiles of the first slot, of the second … with their signs, and where those of each begin."""
-        order = np.argsort(self.owner, kind="stable")
-        return order, self.sign[order], np.searchsorted(self.owner[order], np.arange(self.slots))
+        order = np.argsort(self.slot_of_tile, kind="stable")
+        return order, self.sign_of_tile[order], np.searchsorted(self.slot_of_tile[order], np.arange(self.slots))
 
-    def written(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         if not self.slots:
-            return np.zeros((*values.shape[:-1], len(self.sign)), np.float32)
-        return values.astype(np.float32)[..., self.owner] * self.sign
+            return np.zeros((*values.shape[:-1], len(self.sign_of_tile)), np.float32)
+        return values.astype(np.float32)[..., self.slot_of_tile] * self.sign_of_tile
 
-    expected = written
+    template = modulate
 
-    def heard(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+    def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.slots:
             return np.zeros((*tiles.shape[:-1], 0), np.float32)
         order, sign, first = self._by_slot
         return np.add.reduceat(tiles[..., order] * sign, first, -1)
 
 
-def drawn(slots: int, bins: int, key: bytes, label: bytes, lengths: Lengths) -> Drawn:
+def keyed_carriers(slots: int, bins: int, key: bytes, label: bytes, lengths: TileFrames) -> KeyedCarriers:
     """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
     bands = tile_bands(bins, lengths)
     tiles = sum(band.tiles for band in bands)
     if not slots:
-        return Drawn(0, RANGE, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
+        return KeyedCarriers(0, TILE_BINS, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
     rounds = -(-tiles // slots)
     secret = hmac.digest(key, label, hashlib.sha256)
     numbers = np.frombuffer(hashlib.shake_256(secret).digest(8 * rounds * slots), "<u8").reshape(rounds, slots)
@@ -171,11 +171,11 @@ def drawn(slots: int, bins: int, key: bytes, label: bytes, lengths: Lengths) -> 
     # They are dealt range after range, and lie in a band time after time.
     ends = np.cumsum([band.tiles for band in bands])[:-1]
     parts = zip(bands, np.split(np.arange(tiles), ends), strict=True)
-    dealt = np.concatenate([part.reshape(-1, band.times).T.ravel() for band, part in parts])
-    return Drawn(slots, RANGE, bands, owner[dealt], sign[dealt])
+    dealt = np.concatenate([part.reshape(-1, band.time_tiles).T.ravel() for band, part in parts])
+    return KeyedCarriers(slots, TILE_BINS, bands, owner[dealt], sign[dealt])
 
 
-def tile_bands(bins: int, lengths: Lengths) -> tuple[Band, ...]:
+def tile_bands(bins: int, lengths: TileFrames) -> tuple[TileBand, ...]:
     """Where the tiles of so many bins have which length."""
     edges = [*(first for first in lengths if first < bins), bins]
-    return tuple(Band(a // RANGE, b // RANGE, lengths[a]) for a, b in pairwise(edges))
+    return tuple(TileBand(a // TILE_BINS, b // TILE_BINS, lengths[a]) for a, b in pairwise(edges))

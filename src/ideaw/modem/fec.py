@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 Real = TypeVar("Real", bound=np.floating)
 
-VERSION = 4
+FORMAT_VERSION = 4
 """Of codes and carriers: a mark is read by those that it was made with.
 
 1 had block codes over 98 slots, 2 tiles of one length, 3 the code of 10+10 in all slots of its messages.
@@ -68,7 +68,7 @@ MOST_SUMS = 1 << 22
 TIE = 1e-4
 """Share of the largest log-odds below which differences are rounding; a bit without evidence keeps this much."""
 
-SHARPNESS = 0.5
+LLR_SCALE = 0.5
 """By how many nats a word becomes likelier for each unit of its sum; a half takes log-odds as what they claim to be."""
 
 FAR = 40.0
@@ -82,7 +82,7 @@ TRIALS, MOST_COMPARED = 64, 1_024
 
 
 @dataclass(frozen=True, eq=False)
-class BlockCode(ABC):
+class FecCode(ABC):
     """A binary linear code."""
 
     generator: NDArray[np.uint8]
@@ -92,12 +92,12 @@ class BlockCode(ABC):
         """(…, bits) zeros and ones → (…, slots) zeros and ones."""
         return np.asarray(bits).astype(np.uint8) @ self.generator & np.uint8(1)
 
-    def fit(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    def word_score(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
         """(…, slots) log-odds → (…): how much they say, in sum, for the likeliest word that was found."""
-        return (np.asarray(logits, np.float64) * (2.0 * self.encode(self.decode(logits) > 0) - 1)).sum(-1)
+        return (np.asarray(logits, np.float64) * (2.0 * self.encode(self.decode_word(logits) > 0) - 1)).sum(-1)
 
     @abstractmethod
-    def decode(
+    def decode_word(
         self, logits: NDArray[np.floating], opening: NDArray[np.integer | np.bool_] | None = None
     ) -> NDArray[np.float32]:
         """(…, slots) log-odds, positive for 1 → (…, bits) log-odds; of which the first may be known, (…, known).
@@ -107,21 +107,21 @@ class BlockCode(ABC):
         """
 
     @abstractmethod
-    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+    def bit_llrs(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
         """(…, slots) log-odds, positive for 1 → (…, bits) log-odds, where all words have a say in each bit.
 
         More bits are right than in the likeliest word, but they need not belong to one word that fits.
         """
 
-    def evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    def log_evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
         """(…, slots) log-odds → (…): the `fit` of all words together or, of too many words, of the likeliest."""
-        return self.fit(logits)
+        return self.word_score(logits)
 
 
-class Plain(BlockCode):
+class Uncoded(FecCode):
     """No code: every slot is a bit."""
 
-    def decode(
+    def decode_word(
         self, logits: NDArray[np.floating], opening: NDArray[np.integer | np.bool_] | None = None
     ) -> NDArray[np.float32]:
         decoded = np.array(logits, np.float64)
@@ -129,14 +129,14 @@ class Plain(BlockCode):
             decoded[..., : opening.shape[-1]] = np.where(opening, np.inf, -np.inf)
         return _finite(decoded)
 
-    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
-        return self.decode(logits)
+    def bit_llrs(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+        return self.decode_word(logits)
 
 
-class Searched(BlockCode):
+class SoftCode(FecCode):
     """A code whose words are compared."""
 
-    def decode(
+    def decode_word(
         self, logits: NDArray[np.floating], opening: NDArray[np.integer | np.bool_] | None = None
     ) -> NDArray[np.float32]:
         blocks = np.shape(logits)[:-1]
@@ -146,7 +146,7 @@ class Searched(BlockCode):
         values = [self._decoded(shares[part], known[part]) for part in self._parts(shares)]
         return self._sure(values, scale).reshape(*blocks, len(self.generator))
 
-    def odds(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
+    def bit_llrs(self, logits: NDArray[np.floating]) -> NDArray[np.float32]:
         # Sums of words depend on the scale: what is small is not made larger, or rounding would be made so too.
         shares, scale = self._shares(logits, 1)
         values = [self._summed(shares[part], _sharpness(scale[part])) for part in self._parts(shares)]
@@ -184,15 +184,15 @@ class Searched(BlockCode):
 
     @abstractmethod
     def _summed(self, shares: NDArray[np.float32], sharpness: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(blocks, slots) and (blocks, 1), as `log_sum` has it → (blocks, bits)."""
+        """(blocks, slots) and (blocks, 1), as `logsumexp` has it → (blocks, bits)."""
 
 
-class Listed(Searched):
+class ExhaustiveCode(SoftCode):
     """A code of which all words are compared."""
 
     @cached_property
     def _messages(self) -> NDArray[np.uint8]:
-        return every_message(len(self.generator))
+        return all_words(len(self.generator))
 
     @cached_property
     def _words(self) -> NDArray[np.float32]:
@@ -215,22 +215,22 @@ class Listed(Searched):
         return np.where(best, margins, -margins)
 
     def _summed(self, shares: NDArray[np.float32], sharpness: NDArray[np.float32]) -> NDArray[np.float32]:
-        return bitwise(shares @ self._words.T, sharpness)
+        return bit_llrs_of_words(shares @ self._words.T, sharpness)
 
-    def evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    def log_evidence(self, logits: NDArray[np.floating]) -> NDArray[np.float64]:
         shares, scale = self._shares(logits, 1)
-        parts = [log_sum(shares[part] @ self._words.T, _sharpness(scale[part])) for part in self._parts(shares)]
+        parts = [logsumexp(shares[part] @ self._words.T, _sharpness(scale[part])) for part in self._parts(shares)]
         return (np.concatenate([np.empty(0), *parts]) * scale[:, 0]).reshape(np.shape(logits)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
-class Convolutional(Searched):
+class TailBitingCode(SoftCode):
     """A tail-biting convolutional code: step by step around the ring of its bits, `rate` slots belong to each step."""
 
     polynomials: tuple[int, ...]
 
     @classmethod
-    def of(cls, bits: int, rate: int) -> "Convolutional":
+    def of(cls, bits: int, rate: int) -> "TailBitingCode":
         repeated = rate // (3 if bits < SHORT_RING else 4)
         polynomials = (1,) * repeated + POLYNOMIALS[: rate - repeated]
         # Row 0: what the first bit adds to the slots of its own step and of the ones after it.
@@ -287,18 +287,18 @@ class Convolutional(Searched):
             for step in reversed(range(bits)):
                 np.add(gains[step], came[:, :, None], out=ways)
                 if turn == rounds[-1]:
-                    fits = log_sum((before[step, :, None] + ways).reshape(blocks, 2, STATES), sharpness)
+                    fits = logsumexp((before[step, :, None] + ways).reshape(blocks, 2, STATES), sharpness)
                     found[:, step] = (fits[:, 1] - fits[:, 0]) / 2
                 _either(ways[:, 0], ways[:, 1], sharpness, after)
         return found
 
 
-def every_message(bits: int) -> NDArray[np.uint8]:
+def all_words(bits: int) -> NDArray[np.uint8]:
     """(2^bits, bits): all messages, the first bit the slowest."""
     return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
 
 
-def log_sum(values: NDArray[Real], sharpness: NDArray[Real] | float | None) -> NDArray[Real]:
+def logsumexp(values: NDArray[Real], sharpness: NDArray[Real] | float | None) -> NDArray[Real]:
     """(…, n) → (…): log Σ exp(sharpness · value) / sharpness; without a sharpness the largest value."""
     summed = values.max(-1, keepdims=True)
     if sharpness is not None:
@@ -307,19 +307,19 @@ def log_sum(values: NDArray[Real], sharpness: NDArray[Real] | float | None) -> N
     return summed[..., 0]
 
 
-def bitwise(sums: NDArray[Real], sharpness: NDArray[Real] | float) -> NDArray[Real]:
-    """(blocks, 2^bits), how `every_message` fits → (blocks, bits) log-odds, where all have a say in each bit."""
+def bit_llrs_of_words(sums: NDArray[Real], sharpness: NDArray[Real] | float) -> NDArray[Real]:
+    """(blocks, 2^bits), how `all_words` fits → (blocks, bits) log-odds, where all have a say in each bit."""
     blocks, messages = sums.shape
     bits = messages.bit_length() - 1
     said = np.empty((blocks, bits), sums.dtype)
     for bit in range(bits):
         values = sums.reshape(blocks, 1 << bit, 2, -1)
-        zero, one = (log_sum(values[:, :, value].reshape(blocks, -1), sharpness) for value in (0, 1))
+        zero, one = (logsumexp(values[:, :, value].reshape(blocks, -1), sharpness) for value in (0, 1))
         said[:, bit] = (one - zero) / 2
     return said
 
 
-def exists(bits: int, slots: int) -> bool:
+def fec_exists(bits: int, slots: int) -> bool:
     """Whether there is a code that carries `bits` bits in `slots` slots."""
     if bits == slots:
         return bits >= 0
@@ -337,19 +337,19 @@ def usual_slots(bits: int) -> int:
 
 
 @cache
-def block_code(bits: int, slots: int) -> BlockCode:
+def fec_code(bits: int, slots: int) -> FecCode:
     """The code that carries `bits` bits in `slots` slots; always the same one."""
-    assert exists(bits, slots)
+    assert fec_exists(bits, slots)
     if bits == slots:
-        return Plain(np.eye(bits, dtype=np.uint8))
+        return Uncoded(np.eye(bits, dtype=np.uint8))
     if bits <= MOST_LISTED_BITS:
-        return Listed(_spread(bits, slots))
-    return Convolutional.of(bits, slots // bits)
+        return ExhaustiveCode(_spread(bits, slots))
+    return TailBitingCode.of(bits, slots // bits)
 
 
 def _sharpness(scale: NDArray[np.float64]) -> NDArray[np.float32]:
     """By how many nats a word becomes likelier for each unit of its sum, if the unit is `scale`."""
-    return np.minimum(SHARPNESS * scale, SHARPEST).astype(np.float32)
+    return np.minimum(LLR_SCALE * scale, SHARPEST).astype(np.float32)
 
 
 def _either(
@@ -358,7 +358,7 @@ def _either(
     sharpness: NDArray[np.float32] | None,
     out: NDArray[np.float32],
 ) -> None:
-    """The `log_sum` of two into a third."""
+    """The `logsumexp` of two into a third."""
     np.maximum(one, other, out=out)
     if sharpness is not None:
         out += np.log(1 + np.exp(np.maximum(-sharpness * np.abs(one - other), -FAR))) / sharpness

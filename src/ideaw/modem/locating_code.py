@@ -5,17 +5,17 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.keys import PUBLIC, derived
+from ideaw.keys import PUBLIC, derive
 
 LABEL = b"locating code"
 
 
 def locating_code(bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
     """The code that belongs to a key: `(bits,)` zeros and ones."""
-    return np.unpackbits(np.frombuffer(derived(key, LABEL), np.uint8))[:bits]
+    return np.unpackbits(np.frombuffer(derive(key, LABEL), np.uint8))[:bits]
 
 
-def mask(code: NDArray[np.integer], generator: NDArray[np.uint8]) -> NDArray[np.float32]:
+def scrambler(code: NDArray[np.integer], generator: NDArray[np.uint8]) -> NDArray[np.float32]:
     """(…, bits) of a code → (…, slots) of −1 and +1: which slots of a message the code turns over.
 
     So these say the code's bits too, each in about half of them. Whoever knows the code loses nothing by that; whoever

@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.keys import PUBLIC, derived
+from ideaw.keys import PUBLIC, derive
 
 POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
 """Bits of a CRC → its polynomial; every one has two terms at least, so no flipped bit goes unseen."""
@@ -20,7 +20,7 @@ WHOLE_BYTES = 4
 """Of the check over a message that is spread over seconds."""
 
 
-def of_frame(bits: NDArray[np.uint8], width: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
+def payload_check(bits: NDArray[np.uint8], width: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
     """The check `(width,)` of the other bits of a frame. The CRC starts from ones: zeros alone are never right."""
     if key == PUBLIC:
         return _crc(bits, width)
@@ -28,7 +28,7 @@ def of_frame(bits: NDArray[np.uint8], width: int, key: bytes = PUBLIC) -> NDArra
     return np.unpackbits(np.frombuffer(_mac(said, b"check of a frame", key), np.uint8))[:width]
 
 
-def of_whole(data: bytes, key: bytes = PUBLIC) -> bytes:
+def body_check(data: bytes, key: bytes = PUBLIC) -> bytes:
     """The check of a message that is spread over seconds: CRC-32, or the beginning of a MAC."""
     if key == PUBLIC:
         return zlib.crc32(data).to_bytes(WHOLE_BYTES, "big")
@@ -36,7 +36,7 @@ def of_whole(data: bytes, key: bytes = PUBLIC) -> bytes:
 
 
 def _mac(data: bytes, label: bytes, key: bytes) -> bytes:
-    return hmac.digest(derived(key, label), data, hashlib.sha256)
+    return hmac.digest(derive(key, label), data, hashlib.sha256)
 
 
 def _crc(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:

@@ -65,23 +65,23 @@ class LongLayout:
         """Different blocks of a message of which `needed` are needed."""
         return min(2 * needed, self.most)
 
-    def frame(self, block: Block, key: bytes = PUBLIC) -> NDArray[np.uint8]:
+    def encode_block(self, block: Block, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """`(message_bits,)` zeros and ones."""
         data = np.unpackbits(np.frombuffer(block.data, np.uint8))
         opening = np.concatenate(
             [binary(LONG, KIND_BITS), binary(block.index, self.index), data, np.zeros(self.spare, np.uint8)]
         )
         needed = binary(block.needed - 1, self.check)
-        return np.concatenate([opening, checks.of_frame(opening, self.check, key) ^ needed])
+        return np.concatenate([opening, checks.payload_check(opening, self.check, key) ^ needed])
 
-    def block(self, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
+    def decode_block(self, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
         """What `(message_bits,)` zeros and ones say; None if they are no such frame."""
         bits = np.asarray(frame).astype(np.uint8)
         opening, check = bits[: -self.check], bits[-self.check :]
         kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index, 8 * self.size]))
         if _number(kind) != LONG or spare.any():
             return None
-        needed = 1 + _number(check ^ checks.of_frame(opening, self.check, key))
+        needed = 1 + _number(check ^ checks.payload_check(opening, self.check, key))
         block = Block(_number(index), needed, np.packbits(data).tobytes())
         return block if needed <= self.most and block.index < self.period(needed) else None
 
@@ -101,7 +101,7 @@ def long_layout(message_bits: int) -> LongLayout | None:
 class Plan:
     """A message as the bits of seconds."""
 
-    round: NDArray[np.uint8]
+    period_payloads: NDArray[np.uint8]
     """(seconds, message_bits): the frames that follow each other, again and again."""
 
     needed: int
@@ -111,7 +111,7 @@ class Plan:
     def of(cls, message: Message, message_bits: int, key: bytes = PUBLIC) -> "Plan":
         """The plan for a message; `MessageError` if it is too long however long the audio."""
         if message.fits(message_bits):
-            return cls(message.frame(message_bits, key)[None], 1)
+            return cls(message.encode(message_bits, key)[None], 1)
         parts = long_layout(message_bits)
         if parts is None:
             raise MessageError(
@@ -122,16 +122,16 @@ class Plan:
         data = np.frombuffer(body, np.uint8).reshape(-1, parts.size)
         needed = len(data)
         blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
-        frames = [parts.frame(Block(index, needed, each.tobytes()), key) for index, each in enumerate(blocks)]
+        frames = [parts.encode_block(Block(index, needed, each.tobytes()), key) for index, each in enumerate(blocks)]
         return cls(np.stack(frames), needed)
 
-    def frames(self, seconds: float) -> NDArray[np.uint8]:
+    def payloads_for(self, seconds: float) -> NDArray[np.uint8]:
         """(seconds rounded up, message_bits) zeros and ones for audio of that length; `MessageError` if too short."""
         if floor(seconds) < self.needed and self.needed > 1:
             raise MessageError(
                 f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
             )
-        return self.round[np.arange(ceil(seconds)) % len(self.round)]
+        return self.period_payloads[np.arange(ceil(seconds)) % len(self.period_payloads)]
 
 
 def capacity(seconds: float, message_bits: int) -> int:
@@ -141,11 +141,11 @@ def capacity(seconds: float, message_bits: int) -> int:
     return max(layout(message_bits).bytes, spread) if seconds >= 1 else 0
 
 
-def whole(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
+def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
     """The message in the data of all blocks; None if its check says that some are wrong."""
     parts = long_layout(message_bits)
     assert parts is not None
-    if checks.of_whole(body[:-WHOLE_BYTES], key) != body[-WHOLE_BYTES:]:
+    if checks.body_check(body[:-WHOLE_BYTES], key) != body[-WHOLE_BYTES:]:
         return None
     what, data = body[0], body[1:-WHOLE_BYTES]
     message: Message | None
@@ -179,7 +179,7 @@ def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
     else:
         opening = room - len(data) + (0 if isinstance(message.content, str) else BYTES)
     said = bytes([opening]) + data.ljust(room, b"\0")
-    return said + checks.of_whole(said, key)
+    return said + checks.body_check(said, key)
 
 
 def _number(bits: NDArray[np.uint8]) -> int:

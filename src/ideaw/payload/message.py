@@ -94,26 +94,25 @@ class Message:
         room = layout(message_bits)
         return len(self.content) <= room.payload if isinstance(self.content, tuple) else len(self.data) <= room.bytes
 
-    def frame(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
+    def encode(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """`(message_bits,)` zeros and ones; `MessageError` if the message does not fit."""
         room = layout(message_bits)
         kind, payload = self._filled(room)
         opening = np.concatenate([binary(kind, KIND_BITS), payload])
-        return np.concatenate([opening, checks.of_frame(opening, room.check, key)])
+        return np.concatenate([opening, checks.payload_check(opening, room.check, key)])
 
     @classmethod
-    def of_frame(cls, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
+    def decode(cls, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
         """The message in `(message_bits,)` zeros and ones; None if the check says that some are wrong."""
-        bits = np.asarray(frame).astype(np.uint8)
+        bits = np.asarray(payload).astype(np.uint8)
         room = layout(len(bits))
         opening, check = bits[: -room.check], bits[-room.check :]
-        if not np.array_equal(checks.of_frame(opening, room.check, key), check):
+        if not np.array_equal(checks.payload_check(opening, room.check, key), check):
             return None
-        payload = opening[KIND_BITS:]
-        content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), payload, room)
+        content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), opening[KIND_BITS:], room)
         message = None if content is None else cls(content)
         # A frame that says the same in another way was not written by us.
-        return message if message is not None and np.array_equal(message.frame(len(bits), key), bits) else None
+        return message if message is not None and np.array_equal(message.encode(len(bits), key), bits) else None
 
     def _filled(self, room: Layout) -> tuple[int, NDArray[np.uint8]]:
         """The frame's kind and its payload bits."""

@@ -4,20 +4,18 @@ The STFT stays outside the graphs (ONNX has no inverse), so they take spectra wi
 stored in half precision and brought back to single precision when a session loads them.
 """
 
-import dataclasses
 import json
-import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import torch
+from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
@@ -25,16 +23,38 @@ from torch import Tensor, nn
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.errors import FileError, IdeawError
-from ideaw.modem.fec import VERSION, usual_slots
+from ideaw.modem.fec import FORMAT_VERSION, usual_slots
+from ideaw.nets.build import AnyNet, build_network
 from ideaw.nets.config import NetConfig
-from ideaw.nets.cost import multiply_adds, parameters
-from ideaw.nets.kinds import AnyNet, make
-from ideaw.nets.wavelet import Wavelet
+from ideaw.nets.cost import count_multiply_adds, count_parameters
+from ideaw.nets.rivals.wavelet import WaveletNet
 from ideaw.train import checkpoint, quantise
-from ideaw.train.recipe import build
+from ideaw.train.recipe import convert_fields
+
+GraphPorts = tuple[tuple[str, ...], tuple[str, ...]]
+"""Names of a graph's inputs and of its outputs."""
+
+SPECTRUM_GRAPH_PORTS: dict[str, GraphPorts] = {
+    "mark": (("host", "message", "code"), ("residual",)),
+    "locate": (("received",), ("code", "host", "side", "found")),
+    "read": (("host", "side", "found"), ("message",)),
+}
+"""Graph → its ports. The shipped graphs have these names: `side` is the conditioning, `found` the squeezed code."""
+
+WAVEFORM_GRAPH_PORTS: dict[str, GraphPorts] = {
+    "mark": (("host", "message"), ("residual",)),
+    "listen": (("received",), ("message",)),
+}
+"""The same of a network that takes segments of audio."""
+
+WEIGHTS_FILE = "network.safetensors"
+"""The weights, with the network's configuration in the metadata."""
+
+CARRIERS_FILE = "carriers.safetensors"
+"""Learned carriers as the engine reads them."""
 
 
-class _Graph(nn.Module):
+class _ExportedFunction(nn.Module):
     """One of the network's functions as a module of its own, for the exporter."""
 
     def __init__(self, model: AnyNet, function: str) -> None:
@@ -45,31 +65,19 @@ class _Graph(nn.Module):
         return getattr(self.model, self.function)(*streams)
 
 
-Ends = tuple[tuple[str, ...], tuple[str, ...]]
-
-GRAPHS: dict[str, Ends] = {
-    "mark": (("host", "message", "code"), ("residual",)),
-    "locate": (("received",), ("code", "host", "side", "found")),
-    "read": (("host", "side", "found"), ("message",)),
-}
-"""Graph → its inputs and outputs."""
-
-WHOLE: dict[str, Ends] = {"mark": (("host", "message"), ("residual",)), "listen": (("received",), ("message",))}
-"""The same of a network that takes whole segments of audio."""
-
-NETWORK, CARRIERS = "network.safetensors", "carriers.safetensors"
-"""The weights with the network's configuration; and learned carriers as the engine reads them."""
-
-
 def load_weights(folder: Path) -> AnyNet:
-    """The network of a model folder; its weights carry its configuration."""
+    """The network of a model folder, in single precision and ready to evaluate.
+
+    Raises:
+        FileError: If the folder holds no readable weights.
+    """
     try:
-        with safe_open(folder / NETWORK, "pt") as file:
-            described = file.metadata()
-        tensors = load_file(folder / NETWORK)
+        with safe_open(folder / WEIGHTS_FILE, "pt") as file:
+            metadata = file.metadata()
+        tensors = load_file(folder / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
-        raise FileError(f"{folder} is not a model folder: {NETWORK} cannot be read") from error
-    model = make(build(NetConfig, json.loads(described["net"]), str(folder)))
+        raise FileError(f"{folder} is not a model folder: {WEIGHTS_FILE} cannot be read") from error
+    model = build_network(convert_fields(NetConfig, json.loads(metadata["net"]), str(folder)))
     model.load_state_dict({key: value.float() for key, value in tensors.items()})
     return model.eval()
 
@@ -77,7 +85,7 @@ def load_weights(folder: Path) -> AnyNet:
 def save_weights(model: AnyNet, folder: Path) -> None:
     """Half-precision weights with the configuration beside them."""
     tensors = {key: value.detach().half().contiguous() for key, value in model.state_dict().items()}
-    save_file(tensors, folder / NETWORK, metadata={"net": json.dumps(dataclasses.asdict(model.config))})
+    save_file(tensors, folder / WEIGHTS_FILE, metadata={"net": json.dumps(msgspec.to_builtins(model.config))})
 
 
 def export_run(
@@ -91,73 +99,93 @@ def export_run(
 ) -> None:
     """The averaged weights of a training run as a model folder that `ideaw.load` takes.
 
-    `snr` is the level in dB that marks get unless the user asks for another, `shaping` the power of the envelope
-    that residuals follow and `headroom` how far above the masking curve they may be (None: what it was trained at),
-    `eight_bit` makes the graphs smaller and faster. `mean_with` is a model folder: the weights become the mean of its
-    and the run's, which may be better than both if the run began with them.
+    Args:
+        run: The folder that training wrote.
+        target: The model folder to write.
+        snr: dB that marks get unless the user asks for another; None: the recipe's.
+        shaping: Power of the host's envelope that residuals follow; None: the recipe's.
+        headroom: dB above the host's masking curve that residuals may reach; None: the recipe's.
+        eight_bit: Whether the graphs are quantised: smaller and faster.
+        mean_with: A model folder: the weights become the mean of its and the run's, which may be better than both if
+            the run began with them.
+
+    Raises:
+        FileError: If the run holds no checkpoint or `mean_with` no weights.
+        IdeawError: If a value is out of range or does not fit the network.
     """
-    kept = checkpoint.load(run / "checkpoint")
-    if kept is None:
+    saved = checkpoint.load(run / "checkpoint")
+    if saved is None:
         raise FileError(f"{run} holds no checkpoint: give the folder that `ideaw train` wrote")
-    parts, facts = kept
+    parts, facts = saved
     recipe = facts["recipe"]
-    config = build(NetConfig, recipe["net"], str(run))
+    config = convert_fields(NetConfig, recipe["net"], str(run))
     if shaping is not None:
         if config.domain != "magnitude" or not 0 <= shaping <= 2:
             raise IdeawError("shaping is a power of 0 to 2, of a network that works on magnitudes")
-        config = dataclasses.replace(config, shaping=shaping)
+        config = replace(config, shaping=shaping)
     if headroom is not None:
         if config.domain != "magnitude" or not 0 <= headroom <= 100:
             raise IdeawError("headroom is 0 to 100 dB, of a network that works on magnitudes")
-        config = dataclasses.replace(config, headroom=headroom)
-    model = make(config)
+        config = replace(config, headroom=headroom)
+    model = build_network(config)
     model.load_state_dict(parts["average"])
     if mean_with is not None:
-        _move_half_way(model, load_weights(mean_with))
+        _average_with(model, load_weights(mean_with))
     trained = {
         "recipe": recipe["name"],
         "steps": facts["step"],
         "batch": recipe["batch"],
         "hours_of_audio": facts["hours_of_audio"],
     }
-    level = recipe["snr"] if snr is None else snr
-    if level is None or not 0 <= level <= 100:
+    default_snr = recipe["snr"] if snr is None else snr
+    if default_snr is None or not 0 <= default_snr <= 100:
         raise IdeawError("say with an SNR of 0 to 100 dB how strong the marks of this model are to be")
-    export_model(model, target, level, trained, eight_bit)
+    export_model(model, target, default_snr, trained, eight_bit)
 
 
 @torch.no_grad()
-def _move_half_way(model: AnyNet, other: AnyNet) -> None:
-    """Make every weight the mean of its own and that of another network of the same sizes."""
-    theirs = other.state_dict()
-    ours = model.state_dict()
-    if {name: weight.shape for name, weight in ours.items()} != {name: weight.shape for name, weight in theirs.items()}:
+def _average_with(model: AnyNet, second: AnyNet) -> None:
+    """Make every weight the mean of its own and that of a second network of the same sizes."""
+    weights, second_weights = model.state_dict(), second.state_dict()
+    sizes, second_sizes = ({name: w.shape for name, w in state.items()} for state in (weights, second_weights))
+    if sizes != second_sizes:
         raise IdeawError("only networks of the same sizes have a mean")
-    model.load_state_dict({name: (weight + theirs[name]) / 2 for name, weight in ours.items()})
+    model.load_state_dict({name: (weight + second_weights[name]) / 2 for name, weight in weights.items()})
 
 
 def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any], eight_bit: bool = False) -> None:
-    """Write the model folder: weights, graphs, card. Its files appear once all of them are made."""
-    if eight_bit and isinstance(model, Wavelet):
+    """Write a model folder: weights, graphs, card. Its files appear once all of them are made.
+
+    Args:
+        model: The network.
+        target: The folder.
+        snr: dB that marks get unless the user asks for another.
+        trained: What the card says about the training.
+        eight_bit: Whether the graphs are quantised.
+
+    Raises:
+        IdeawError: If the network has no eight-bit form.
+    """
+    if eight_bit and isinstance(model, WaveletNet):
         raise IdeawError("a network on wavelets has no form of eight bits")
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=target) as temporary:
+        folder = Path(temporary)
         save_weights(model, folder)
         model = load_weights(folder)
         if model.config.carriers == "learned":
             _save_carriers(model, folder)
-        feeds = {}
+        inputs = {}
         if eight_bit:
-            assert not isinstance(model, Wavelet)
-            quantise.equalise(model)
-            feeds = quantise.feeds(model)
-        for name in WHOLE if isinstance(model, Wavelet) else GRAPHS:
-            graph = _graph(model, name)
+            assert not isinstance(model, WaveletNet)
+            quantise.equalise_ranges(model)
+            inputs = quantise.calibration_inputs(model)
+        for name in WAVEFORM_GRAPH_PORTS if isinstance(model, WaveletNet) else SPECTRUM_GRAPH_PORTS:
+            graph = _export_graph(model, name)
             if eight_bit:
-                graph = quantise.eight_bit(graph, name, feeds[name])
-            (folder / f"{name}.onnx").write_bytes(_halved(graph).SerializeToString())
-        card = _card(model, snr, trained)
+                graph = quantise.quantise_graph(graph, name, inputs[name])
+            (folder / f"{name}.onnx").write_bytes(_store_in_half(graph).SerializeToString())
+        card = _make_card(model, snr, trained)
         (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")
         for path in folder.iterdir():
             path.chmod(0o644)
@@ -166,12 +194,16 @@ def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any
 
 @torch.no_grad()
 def _save_carriers(model: AnyNet, folder: Path) -> None:
-    kinds = dict(zip(("message", "code"), model.carriers(), strict=True))
-    pairs = {f"{kind}.{way}": getattr(found, way) for kind, found in kinds.items() for way in ("write", "read")}
-    save_file({name: maps.half().contiguous() for name, maps in pairs.items()}, folder / CARRIERS)
+    by_watermark = dict(zip(("message", "code"), model.carriers(), strict=True))
+    maps = {
+        f"{watermark}.{direction}": getattr(carriers, direction)
+        for watermark, carriers in by_watermark.items()
+        for direction in ("write", "read")
+    }
+    save_file({name: tensor.half().contiguous() for name, tensor in maps.items()}, folder / CARRIERS_FILE)
 
 
-def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
+def _make_card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
     """What the model says about itself."""
     config = model.config
     name = f"{config.message_bits}+{config.code_bits}"
@@ -184,44 +216,47 @@ def _card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
         # A network carries any drawing of tiles, so those of a user need not have the slots of the training.
         "message_slots": config.message_slots if learned else usual_slots(config.message_bits),
         "code_slots": config.code_slots if learned else usual_slots(config.code_bits),
-        "version": VERSION,
+        "format_version": FORMAT_VERSION,
         "snr": snr,
-        "bins": model.width,
+        "bins": model.stream_width,
         "context": config.context,
-        "code_twice": False,
-        "learned": learned,
-        "whole": isinstance(model, Wavelet),
+        "scrambled_by_code": False,
+        "learned_carriers": learned,
+        "waveform_io": isinstance(model, WaveletNet),
         "shaping": config.shaping,
         "headroom": config.headroom,
-        "parameters": parameters(model),
-        "multiply_adds_per_second": multiply_adds(model),
+        "parameters": count_parameters(model),
+        "multiply_adds_per_second": count_multiply_adds(model),
         "trained": trained,
     }
 
 
-def _graph(model: AnyNet, name: str) -> onnx.ModelProto:
-    """One of the network's functions as ONNX, for any batch and (but of whole segments) number of frames."""
+def _export_graph(model: AnyNet, name: str) -> onnx.ModelProto:
+    """One of the network's functions as ONNX, for any batch and (on spectra) number of frames."""
     batch, frames = torch.export.Dim("batch"), torch.export.Dim("frames", min=2)
-    if isinstance(model, Wavelet):
-        inputs, outputs = WHOLE[name]
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("host", "received"), (2, SEGMENT_SAMPLES))
-        shapes |= {"message": (2, FRAMES_PER_SECOND, model.width)}
-        free = {of: {0: batch} for of in inputs}
+    shapes: dict[str, tuple[int, ...]]
+    if isinstance(model, WaveletNet):
+        inputs, outputs = WAVEFORM_GRAPH_PORTS[name]
+        shapes = dict.fromkeys(("host", "received"), (2, SEGMENT_SAMPLES))
+        shapes |= {"message": (2, FRAMES_PER_SECOND, model.stream_width)}
+        dynamic = {port: {0: batch} for port in inputs}
     else:
-        inputs, outputs = GRAPHS[name]
-        config, side = model.config, model.domain.side
-        spectrum, stream = (2, FRAMES_PER_SECOND + 1, NUM_BINS, 2), (2, FRAMES_PER_SECOND + 1, model.width)
-        folded = (2, config.channels, FRAMES_PER_SECOND + 1, config.bands)
-        shapes = {"message": stream, "code": stream, "side": (2, side, *folded[2:]), "found": folded}
-        shapes |= {"host": folded if name == "read" else spectrum, "received": spectrum}
-        free = {of: {0: batch, 2 if name == "read" else 1: frames} for of in inputs}
-    with _quietly():
+        inputs, outputs = SPECTRUM_GRAPH_PORTS[name]
+        config, conditions = model.config, model.domain.condition_channels
+        spectrum, stream = (2, FRAMES_PER_SECOND + 1, NUM_BINS, 2), (2, FRAMES_PER_SECOND + 1, model.stream_width)
+        squeezed = (2, config.channels, FRAMES_PER_SECOND + 1, config.bands)
+        shapes = {"message": stream, "code": stream, "side": (2, conditions, *squeezed[2:]), "found": squeezed}
+        shapes |= {"host": squeezed if name == "read" else spectrum, "received": spectrum}
+        dynamic = {port: {0: batch, 2 if name == "read" else 1: frames} for port in inputs}
+    # Without the exporter's remarks about packages that it misses and names that it drops: none is about the model.
+    with quantise.errors_only("torch.onnx"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            _Graph(model, name).eval(),
-            tuple(torch.randn(shapes[of]) for of in inputs),
+            _ExportedFunction(model, name).eval(),
+            tuple(torch.randn(shapes[port]) for port in inputs),
             input_names=list(inputs),
             output_names=list(outputs),
-            dynamic_shapes=(tuple(free[of] for of in inputs),),
+            dynamic_shapes=(tuple(dynamic[port] for port in inputs),),
             dynamo=True,
             verbose=False,
         )
@@ -229,21 +264,7 @@ def _graph(model: AnyNet, name: str) -> onnx.ModelProto:
     return program.model_proto
 
 
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the exporter's remarks about packages that it misses and names that it drops: none is about the model."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(before)
-
-
-def _halved(graph: onnx.ModelProto) -> onnx.ModelProto:
+def _store_in_half(graph: onnx.ModelProto) -> onnx.ModelProto:
     """The same graph with the constants that half precision holds exactly stored so, behind a cast.
 
     Those are the weights, which were rounded before; a session folds the casts when it loads the graph.
