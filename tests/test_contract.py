@@ -1,0 +1,121 @@
+"""The contract beside the audio: arguments that make no sense, secrets, copies of a marker, forks."""
+
+import copy
+import dataclasses
+import multiprocessing
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ideaw
+
+RATE = 16_000
+SECRET = bytes(range(100, 132))
+
+
+@pytest.fixture(scope="module")
+def marker() -> ideaw.Marker:
+    return ideaw.load(threads=1)
+
+
+@pytest.fixture(scope="module")
+def keyed() -> ideaw.Marker:
+    return ideaw.load(key=ideaw.Key(SECRET), threads=1)
+
+
+@pytest.mark.parametrize("arguments", [{"threads": 0}, {"threads": -1}, {"key": "secret"}, {"key": SECRET.hex()}])
+def test_a_marker_with_nonsense_is_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ideaw.IdeawError) as problem:
+        ideaw.load(**arguments)
+    assert "\n" not in str(problem.value)
+    assert SECRET.hex() not in str(problem.value)
+
+
+def test_unknown_speeds_are_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    with pytest.raises(ideaw.IdeawError, match="far") as problem:
+        marker.detect(speech, RATE, speeds="far")  # type: ignore[arg-type]
+    assert "near" in str(problem.value)
+
+
+@pytest.mark.parametrize("rate", ["24000", None, float("nan"), 44_100.5])
+def test_what_is_no_rate_is_refused(marker: ideaw.Marker, speech: NDArray[np.float32], rate: Any) -> None:
+    for call in (lambda: marker.embed(speech, rate, "ok"), lambda: marker.detect(speech, rate)):
+        with pytest.raises(ideaw.AudioError) as problem:
+            call()
+        assert "\n" not in str(problem.value)
+
+
+def test_a_result_names_the_key_and_does_not_hold_it(keyed: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    detection = keyed.detect(keyed.embed(speech, RATE, "ok"), RATE)
+    assert detection.found
+    assert detection.key == ideaw.Key(SECRET).fingerprint
+    assert {segment.key for segment in detection.segments} == {ideaw.Key(SECRET).fingerprint}
+    texts = (repr(detection), str(detection), repr(dataclasses.asdict(detection)))
+    assert not any(SECRET.hex() in text or repr(SECRET)[2:-1] in text for text in texts)
+    assert SECRET not in pickle.dumps(detection)
+    assert pickle.loads(pickle.dumps(detection)) == detection
+
+
+def test_the_status_of_an_answer(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    assert marker.detect(marker.embed(speech, RATE, "ok"), RATE).status == "found"
+    assert marker.detect(speech, RATE).status == "none"
+
+
+def test_a_key_is_not_shown_and_not_pickled() -> None:
+    key = ideaw.Key(SECRET)
+    assert SECRET.hex() not in repr(key) + str(key) + f"{key}"
+    assert len(key.fingerprint) == 16
+    with pytest.raises((TypeError, pickle.PicklingError, ideaw.IdeawError)):
+        pickle.dumps(key)
+
+
+def test_a_marker_is_copied_and_pickled(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    marked = marker.embed(speech, RATE, "ok")
+    for twin in (pickle.loads(pickle.dumps(marker)), copy.copy(marker), copy.deepcopy(marker)):
+        assert twin.card == marker.card
+        np.testing.assert_array_equal(twin.embed(speech, RATE, "ok"), marked)
+
+
+def test_a_pickled_marker_leaves_its_key_behind(keyed: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    pickled = pickle.dumps(keyed)
+    assert SECRET not in pickled
+    assert SECRET.hex().encode() not in pickled
+    marked = keyed.embed(speech, RATE, "ok")
+    assert not pickle.loads(pickled).detect(marked, RATE).found
+    assert pickle.loads(pickled).detect(marked, RATE, keys=[ideaw.Key(SECRET)]).message == "ok"
+
+
+def _detect(marker: ideaw.Marker, marked: NDArray[np.float32], answers: Any) -> None:
+    answers.put(marker.detect(marked, RATE).message)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_from_a_busy_parent_works(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    marked = marker.embed(speech, RATE, "ok")
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            marker.detect(marked, RATE)
+
+    busy = [threading.Thread(target=work) for _ in range(3)]
+    for thread in busy:
+        thread.start()
+    try:
+        context = multiprocessing.get_context("fork")
+        answers = context.Queue()
+        children = [context.Process(target=_detect, args=(marker, marked, answers), daemon=True) for _ in range(4)]
+        for child in children:
+            child.start()
+        assert [answers.get(timeout=60) for _ in children] == ["ok"] * len(children)
+    finally:
+        done.set()
+        for child in children:
+            child.kill()
+        for thread in busy:
+            thread.join()
