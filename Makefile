@@ -7,7 +7,7 @@ PEER_INSTALL = .peers/$*/bin/python -m pip install --quiet --disable-pip-version
 
 # Two processes of one thread each: numpy, torch and onnxruntime would otherwise fight for the cores.
 WORKERS ?= 2
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 # Peers for the benchmarks, each in an environment of its own: the package itself, what it needs beside torch.
 PEERS := perth audioseal wavmark silentcipher

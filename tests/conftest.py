@@ -1,4 +1,4 @@
-"""Real audio for every room's tests: the packaged samples."""
+"""Real audio for every room's tests, the packaged samples; and how tests are shared between processes."""
 
 import io
 from importlib import resources
@@ -33,3 +33,13 @@ def music() -> NDArray[np.float32]:
 def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
     """The music as the network gets it: one channel, `(96000,)` at 16 kHz."""
     return soxr.resample(music[:, 0], 44_100, SAMPLE_RATE)[: 6 * SEGMENT_SAMPLES]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together in one process that share an expensive fixture of their module, and start with those."""
+    for item in items:
+        if item.path.parent.name in ("bench", "train"):
+            callspec = getattr(item, "callspec", None)
+            variant = callspec.params.get("variant", "") if callspec else ""
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {variant}"))
+    items.sort(key=lambda item: item.path.parent.name not in ("bench", "train"))
