@@ -1,5 +1,10 @@
 """Keys: made, written and read again, refused where they are none, and never shown by accident."""
 
+import copy
+import hashlib
+import hmac
+import logging
+import os
 import pickle
 import stat
 from pathlib import Path
@@ -9,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ideaw.errors import FileError, IdeawError
-from ideaw.keys import PUBLIC, Key, derive
+from ideaw.keys import PUBLIC, Key, derive, require_key
 
 CONTENT = st.binary(min_size=16, max_size=64)
 
@@ -25,7 +30,6 @@ def test_a_key_is_read_as_it_is_written(content: bytes) -> None:
     key = Key(content)
     assert Key.of(key.hex()) == key == content
     assert Key.of(f"  {key.hex().upper()}\n") == key
-    assert pickle.loads(pickle.dumps(key)) == key
 
 
 def test_a_file_holds_one_line_that_only_its_owner_reads(tmp_path: Path) -> None:
@@ -78,3 +82,51 @@ def test_every_purpose_has_a_secret_of_its_own() -> None:
     assert len(secrets) == 8
     # RFC 4231, test case 2.
     assert derive(b"Jefe", b"what do ya want for nothing?").hex().startswith("5bdcc146bf60754e6a042426089575c7")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_key_is_never_pickled(protocol: int) -> None:
+    key = Key.fresh()
+    for holder in (key, [key], {"key": key}):
+        with pytest.raises(TypeError, match=r"store it with Key\.write, or store its fingerprint"):
+            pickle.dumps(holder, protocol)
+    assert copy.copy(key) is key
+    assert copy.deepcopy([key]) == [key]
+
+
+@given(CONTENT)
+def test_a_fingerprint_is_a_truncated_hmac_of_the_key(content: bytes) -> None:
+    expected = hmac.digest(content, b"fingerprint", hashlib.sha256)[:8].hex()
+    assert Key(content).fingerprint == expected
+    assert content.hex() not in expected
+
+
+def test_the_public_fingerprint_never_changes() -> None:
+    assert PUBLIC.fingerprint == "17b5039992a356ef"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such permissions")
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+def test_a_key_file_that_others_may_read_gets_a_warning(
+    mode: int, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key, path = Key.fresh(), tmp_path / "studio.key"
+    key.write(path)
+    path.chmod(mode)
+    with caplog.at_level(logging.WARNING, "ideaw"):
+        assert Key.read(path) == key
+    assert [record.name for record in caplog.records] == ["ideaw"] * warned
+    assert ("chmod 600" in caplog.text) == warned
+    assert key.hex() not in caplog.text
+
+
+@pytest.mark.parametrize("value", ["00" * 16, bytes(16), None, 7])
+def test_what_is_not_a_key_object_gets_one_line(value: object) -> None:
+    with pytest.raises(IdeawError, match=r"a key is an ideaw\.Key, not \w+; make one with Key\.read") as caught:
+        require_key(value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_key_object_is_returned_as_it_is() -> None:
+    key = Key.fresh()
+    assert require_key(key) is key

@@ -1,94 +1,161 @@
-"""Keys: who may find, read and write a mark.
+"""Keys of the spread spectrum: which carriers, locating code and checks a mark has.
 
-Everything secret is derived from a key by HMAC-SHA-256 under a label of its own: the carriers of the message and of
-the code, the locating code, the checks. A key is bytes, so it goes wherever the public one goes.
+Keys separate owners and obscure what a message says. They do not hide that a mark is there, do not stop its removal by
+someone who has the software, and a found mark alone does not prove who made it. Everything that depends on a key is
+derived from it by HMAC-SHA-256 under a label of its own.
 """
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
+import stat
 from pathlib import Path
-from typing import Self
+from typing import Any, NoReturn, Self, SupportsIndex
 
 from ideaw.errors import FileError, IdeawError
 
-FRESH_BYTES = 32
-"""Of keys that are made here."""
+NEW_KEY_BYTES = 32
+"""Length of keys that `Key.fresh` makes."""
 
-LEAST_BYTES, MOST_BYTES = 16, 64
-"""Of keys that are taken: from 128 bits, up to what HMAC uses as it is."""
+MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 64
+"""Lengths of keys that are accepted: from 128 bits up to the block of SHA-256, which HMAC uses as it is."""
 
-_WANTED = (
-    f"a key is {2 * LEAST_BYTES} to {2 * MOST_BYTES} hexadecimal digits, two for each byte; make one with: ideaw keygen"
+FINGERPRINT_BYTES = 8
+
+_READABLE_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
+
+_KEY_FORMAT = (
+    f"a key is {2 * MIN_KEY_BYTES} to {2 * MAX_KEY_BYTES} hexadecimal digits, two for each byte; "
+    "make one with: ideaw keygen"
 )
+
+_logger = logging.getLogger("ideaw")
 
 
 class Key(bytes):
-    """The bytes of a key; written as hexadecimal digits, and never shown by accident."""
+    """The bytes of a key: written as hexadecimal digits, never shown by `repr` or `str`, never pickled.
+
+    Keys separate owners and obscure what a message says. They do not hide that a mark is there, do not stop its removal
+    by someone who has the software, and a found mark alone does not prove who made it.
+
+    Args:
+        content: 16 to 64 bytes.
+
+    Raises:
+        IdeawError: `content` is shorter or longer.
+    """
 
     def __new__(cls, content: bytes) -> Self:
-        if not LEAST_BYTES <= len(content) <= MOST_BYTES:
-            raise IdeawError(f"a key of {8 * len(content)} bits cannot be used: {_WANTED}")
+        if not MIN_KEY_BYTES <= len(content) <= MAX_KEY_BYTES:
+            raise IdeawError(f"a key of {8 * len(content)} bits cannot be used: {_KEY_FORMAT}")
         return super().__new__(cls, content)
 
     @classmethod
     def fresh(cls) -> Self:
-        """A new key from the system's source of randomness."""
-        return cls(secrets.token_bytes(FRESH_BYTES))
+        """Make a key of 256 bits from the system's source of randomness."""
+        return cls(secrets.token_bytes(NEW_KEY_BYTES))
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The key that is written as `text`; what is no key is not repeated in the error."""
+        """Parse hexadecimal digits; spaces and line ends are ignored.
+
+        Raises:
+            IdeawError: `text` is no key; it is not repeated in the error.
+        """
         try:
             content = bytes.fromhex(text)
         except ValueError:
-            raise IdeawError(f"this is not a key: {_WANTED}") from None
+            raise IdeawError(f"this is not a key: {_KEY_FORMAT}") from None
         return cls(content)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """The key in the file at `path`."""
-        try:
-            with Path(path).open("rb") as file:
-                content = file.read(8 * MOST_BYTES)  # somebody may give a recording by mistake
-        except OSError as problem:
-            raise FileError(f"{os.fspath(path)} cannot be read as a key: {_why(problem)}") from problem
-        try:
-            return cls.of(content.decode("ascii"))
-        except (IdeawError, UnicodeDecodeError):
-            raise FileError(f"{os.fspath(path)} does not hold a key: {_WANTED}") from None
+        """Read a key file; one that group or others may read is used, with a warning in the log "ideaw".
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a file that only its owner may read; one that is there already is never touched."""
+        Raises:
+            FileError: The file cannot be read, or holds no key.
+        """
         name = os.fspath(path)
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with Path(path).open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                content = file.read(8 * MAX_KEY_BYTES)  # bounded: somebody may give a recording by mistake
+        except OSError as problem:
+            raise FileError(f"{name} cannot be read as a key: {_reason(problem)}") from problem
+        try:
+            key = cls.of(content.decode("ascii"))
+        except (IdeawError, UnicodeDecodeError):
+            raise FileError(f"{name} does not hold a key: {_KEY_FORMAT}") from None
+        if os.name == "posix" and stat.S_ISREG(mode) and mode & _READABLE_BY_OTHERS:
+            _logger.warning("the key file %s can be read by other users; protect it with: chmod 600 %s", name, name)
+        return key
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a new file that only its owner may read.
+
+        Raises:
+            FileError: The file exists already (keys are never overwritten), or cannot be written.
+        """
+        name = os.fspath(path)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             raise FileError(f"{name} is there already, and keys are never overwritten; choose another name") from None
         except OSError as problem:
-            raise FileError(f"{name} cannot be written: {_why(problem)}") from problem
+            raise FileError(f"{name} cannot be written: {_reason(problem)}") from problem
         try:
-            with os.fdopen(file, "w", encoding="ascii") as opened:
-                opened.write(f"{self.hex()}\n")
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(f"{self.hex()}\n")
         except OSError as problem:
             os.unlink(path)
-            raise FileError(f"{name} cannot be written: {_why(problem)}") from problem
+            raise FileError(f"{name} cannot be written: {_reason(problem)}") from problem
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that name the key and do not reveal it."""
+        return derive(self, b"fingerprint")[:FINGERPRINT_BYTES].hex()
 
     def __repr__(self) -> str:
         return f"<Key of {8 * len(self)} bits>"
 
     __str__ = __repr__
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Key is secret and cannot be pickled; store it with Key.write, or store its fingerprint")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self.__reduce__()
+
 
 PUBLIC = Key(b"ideaw public key 1")
-"""The key of marks that anyone may find."""
+"""The key of marks that every detector finds when no other key is given."""
+
+
+def require_key(value: object) -> Key:
+    """Return `value` if it is a `Key`.
+
+    Raises:
+        IdeawError: It is anything else, as a string or plain bytes; it is not repeated in the error.
+    """
+    if isinstance(value, Key):
+        return value
+    raise IdeawError(
+        f"a key is an ideaw.Key, not {type(value).__name__}; make one with Key.read(path), Key.of(digits) or Key.fresh()"
+    )
 
 
 def derive(key: bytes, label: bytes) -> bytes:
-    """The 32 secret bytes that belong to a key and a purpose."""
+    """Derive the 32 bytes that belong to a key and a purpose: HMAC-SHA-256 of the label."""
     return hmac.digest(key, label, hashlib.sha256)
 
 
-def _why(problem: OSError) -> str:
+def _reason(problem: OSError) -> str:
     return (problem.strerror or str(problem)).lower()
