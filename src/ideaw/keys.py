@@ -147,9 +147,8 @@ def require_key(value: object) -> Key:
     """
     if isinstance(value, Key):
         return value
-    raise IdeawError(
-        f"a key is an ideaw.Key, not {type(value).__name__}; make one with Key.read(path), Key.of(digits) or Key.fresh()"
-    )
+    kind = type(value).__name__
+    raise IdeawError(f"a key is an ideaw.Key, not {kind}; make one with Key.read(path), Key.of(digits) or Key.fresh()")
 
 
 def derive(key: bytes, label: bytes) -> bytes:

@@ -1,1 +1,1 @@
-"""Bits to tiles and back: keyed spread spectrum, error correction, the locating code. Numpy only."""
+"""Bits to tiles and back: keyed spread spectrum, forward error correction, locating code. Numpy only."""

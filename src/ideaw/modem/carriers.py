@@ -1,8 +1,8 @@
-"""Carriers: how the slots of a second become a watermark stream, and are found in one (the paper's length regulators).
+"""Spread-spectrum carriers: slots of a second to a watermark stream and back (the paper's length regulators).
 
-A stream has a number for every frame and bin; that of one second is a ring, because a mark is tiled through a file.
-Ours are drawn from a key: every slot owns tiles of time and frequency, each with a sign, and looks for the same. The
-network carries any such drawing, so a key chooses where the bits are, and messages of any length share one network.
+A slot is one coded bit, a BPSK symbol of ±1, spread over several tiles of time and frequency. A stream is one number
+per STFT frame and bin; that of one second is a ring, because a mark is repeated through a file. A key draws which tiles
+a slot has and with which signs: the network carries any such drawing, so keys and message lengths share one network.
 """
 
 import hashlib
@@ -19,25 +19,31 @@ from numpy.typing import NDArray
 from ideaw.audio.grid import FRAMES_PER_SECOND
 
 TILE_BINS = 2
-"""Bins of a tile: 32 Hz."""
+"""Width of a tile in bins: 32 Hz."""
 
 TileFrames = Mapping[int, int]
-"""First bin → frames of the tiles from there on."""
+"""First bin → length in STFT frames of the tiles from there on."""
 
 CODE_TILE_FRAMES: TileFrames = {0: 4}
-"""Of the locating code: 62 ms everywhere. The shorter they are, the more signs there are to tell a mark from music."""
+"""Tiles of the locating code: 62 ms everywhere. Shorter tiles are more chips, so a higher processing gain."""
 
 MESSAGE_TILE_FRAMES: TileFrames = {0: 4, 240: 8}
-"""Of messages: 62 ms, and 125 from 3.8 kHz on.
+"""Tiles of messages: 62 ms, and 125 ms from 3.8 kHz on.
 
-Longer ones stand a phase vocoder better, which smears as much. Lower down they would be too few where a low-pass or a
-lower rate leaves nothing else.
+Long tiles survive the smearing of a phase vocoder. Below 3.8 kHz they would be too few when a low-pass filter or a
+lower sample rate leaves nothing above.
 """
 
 
 @dataclass(frozen=True)
 class TileBand:
-    """Ranges of frequencies, from the first on and before the last, with tiles of as many frames."""
+    """A band in which all tiles have the same length.
+
+    Attributes:
+        first: First row of tiles in frequency.
+        last: The row after its last one.
+        frames: Length of a tile in STFT frames.
+    """
 
     first: int
     last: int
@@ -45,77 +51,89 @@ class TileBand:
 
     @property
     def time_tiles(self) -> int:
-        """Tiles of a range in a second."""
+        """Tiles along time in a second."""
         return FRAMES_PER_SECOND // self.frames
 
     @property
     def freq_tiles(self) -> int:
+        """Tiles along frequency."""
         return self.last - self.first
 
     @property
     def tiles(self) -> int:
-        """Tiles of all its ranges in a second."""
+        """Tiles of the band in a second."""
         return self.time_tiles * self.freq_tiles
 
 
 @dataclass(frozen=True, eq=False)
 class Carriers(ABC):
-    """The slots of a second, as numbers in its tiles."""
+    """Spreading of the slots of a second over its tiles.
+
+    Attributes:
+        slots: Coded bits of a second.
+        width: Width of a tile in bins.
+        bands: All bands from low to high; the tiles of a second are those of the first band, then of the next, and
+            within a band row after row in time.
+    """
 
     slots: int
     width: int
-    """Bins of a tile."""
     bands: tuple[TileBand, ...]
-    """All ranges; the tiles of a second are those of the first of these, then those of the next."""
 
     @abstractmethod
     def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) → (…, tiles): what these values add to the tiles of a second."""
+        """Spread (…, slots) of ±1 → (…, tiles)."""
 
     @abstractmethod
     def template(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) → (…, tiles): what is looked for in the tiles of a second that has these values."""
+        """The matched filter for (…, slots) of ±1: (…, tiles)."""
 
     @abstractmethod
     def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, tiles) → (…, slots): how much the tiles of a second say for each slot."""
+        """Correlate (…, tiles) with the carrier of every slot → (…, slots)."""
 
     def stream(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """(…, slots) of −1 and +1 → (…, FRAMES_PER_SECOND, bins)."""
+        """The watermark stream of a second: (…, slots) of ±1 → (…, FRAMES_PER_SECOND, bins)."""
         return self.expand(self.modulate(values)).repeat(self.width, -1)
 
     def sum_bins(self, stream: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, bins) → (…, ranges): the first half of `tiles`, for streams that begin at any frame."""
-        parts = (stream[..., place :: self.width] for place in range(self.width))
-        return reduce(np.add, parts)  # 50 times as fast as along rows of two
+        """(…, bins) → (…, rows of tiles): sums along frequency, which do not depend on where a second begins."""
+        parts = (stream[..., offset :: self.width] for offset in range(self.width))
+        return reduce(np.add, parts)  # 50 times as fast as a sum along an axis of two
 
-    def sum_tiles(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES_PER_SECOND, ranges) → (…, tiles): the sum over each tile of a second."""
-        batch, parts = narrow.shape[:-2], []
+    def sum_tiles(self, bin_sums: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Integrate and dump: (…, FRAMES_PER_SECOND, rows of tiles) of `sum_bins` → (…, tiles)."""
+        batch, parts = bin_sums.shape[:-2], []
         for band in self.bands:
-            frames = narrow[..., band.first : band.last].reshape(*batch, band.time_tiles, band.frames, band.freq_tiles)
+            shape = (*batch, band.time_tiles, band.frames, band.freq_tiles)
+            frames = bin_sums[..., band.first : band.last].reshape(shape)
             parts.append(frames.sum(-2).reshape(*batch, band.tiles))
         return np.concatenate(parts, -1)
 
     def split_bands(self, tiles: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """(…, tiles) → (…, times, ranges) of each band."""
+        """(…, tiles) → (…, time_tiles, freq_tiles) of each band."""
         ends = np.cumsum([band.tiles for band in self.bands])[:-1]
         parts = zip(self.bands, np.split(tiles, ends, -1), strict=True)
         return [part.reshape(*tiles.shape[:-1], band.time_tiles, band.freq_tiles) for band, part in parts]
 
     def expand(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, tiles) → (…, FRAMES_PER_SECOND, ranges): the number of the tile that each frame lies in."""
+        """(…, tiles) → (…, FRAMES_PER_SECOND, rows of tiles): every frame gets the value of its tile."""
         parts = zip(self.bands, self.split_bands(tiles), strict=True)
         return np.concatenate([part.repeat(band.frames, -2) for band, part in parts], -1)
 
-    def slot_llrs(self, narrow: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(…, FRAMES_PER_SECOND, ranges) → (…, slots), positive for 1."""
-        return self.despread(self.sum_tiles(narrow))
+    def slot_llrs(self, bin_sums: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(…, FRAMES_PER_SECOND, rows of tiles) of `sum_bins` → (…, slots) of unscaled LLRs, positive for 1."""
+        return self.despread(self.sum_tiles(bin_sums))
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedCarriers(Carriers):
-    """`write` and `read` (slots, tiles): what each slot adds to the tiles of a second, and looks for in them."""
+    """Carriers that were trained with a network.
+
+    Attributes:
+        write: (slots, tiles), what a slot adds to the tiles.
+        read: (slots, tiles), what a slot is correlated with.
+    """
 
     write: NDArray[np.float32]
     read: NDArray[np.float32]
@@ -132,16 +150,22 @@ class LearnedCarriers(Carriers):
 
 @dataclass(frozen=True, eq=False)
 class KeyedCarriers(Carriers):
-    """`owner` and `sign` (tiles,): each belongs to one slot, which looks there for what it adds."""
+    """Carriers drawn from a key: disjoint sets of tiles with pseudo-random signs, the same for both directions.
+
+    Attributes:
+        slot_of_tile: (tiles,), the slot that has the tile.
+        sign_of_tile: (tiles,) of ±1.
+    """
 
     slot_of_tile: NDArray[np.int64]
     sign_of_tile: NDArray[np.float32]
 
     @cached_property
     def _by_slot(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """The tiles of the first slot, of the second … with their signs, and where those of each begin."""
+        """Tiles sorted by slot, their signs, and where each slot begins among them."""
         order = np.argsort(self.slot_of_tile, kind="stable")
-        return order, self.sign_of_tile[order], np.searchsorted(self.slot_of_tile[order], np.arange(self.slots))
+        starts = np.searchsorted(self.slot_of_tile[order], np.arange(self.slots))
+        return order, self.sign_of_tile[order], starts
 
     def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         if not self.slots:
@@ -153,29 +177,38 @@ class KeyedCarriers(Carriers):
     def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.slots:
             return np.zeros((*tiles.shape[:-1], 0), np.float32)
-        order, sign, first = self._by_slot
-        return np.add.reduceat(tiles[..., order] * sign, first, -1)
+        order, signs, starts = self._by_slot
+        return np.add.reduceat(tiles[..., order] * signs, starts, -1)
 
 
-def keyed_carriers(slots: int, bins: int, key: bytes, label: bytes, lengths: TileFrames) -> KeyedCarriers:
-    """The carriers that belong to a key: every slot has as many tiles in each range of frequencies as any other."""
-    bands = tile_bands(bins, lengths)
+def keyed_carriers(slots: int, bins: int, key: bytes, label: bytes, tile_frames: TileFrames) -> KeyedCarriers:
+    """Draw the carriers of a key; in any range of frequencies all slots have equally many tiles, ± 1.
+
+    Args:
+        slots: Coded bits of a second; 0 gives carriers of nothing.
+        bins: Width of the stream, a multiple of TILE_BINS.
+        key: What the drawing is derived from.
+        label: The purpose, so that message and locating code of one key are independent.
+        tile_frames: Lengths of tiles.
+    """
+    bands = tile_bands(bins, tile_frames)
     tiles = sum(band.tiles for band in bands)
     if not slots:
         return KeyedCarriers(0, TILE_BINS, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
     rounds = -(-tiles // slots)
-    secret = hmac.digest(key, label, hashlib.sha256)
-    numbers = np.frombuffer(hashlib.shake_256(secret).digest(8 * rounds * slots), "<u8").reshape(rounds, slots)
-    owner = np.argsort(numbers, 1, "stable").ravel()[:tiles]
-    sign = 1 - 2 * (numbers.ravel()[:tiles] & 1).astype(np.float32)
-    # They are dealt range after range, and lie in a band time after time.
+    seed = hmac.digest(key, label, hashlib.sha256)
+    numbers = np.frombuffer(hashlib.shake_256(seed).digest(8 * rounds * slots), "<u8").reshape(rounds, slots)
+    # Every round is a random permutation of all slots, which makes the deal fair.
+    slot_of_deal = np.argsort(numbers, 1, "stable").ravel()[:tiles]
+    sign_of_deal = 1 - 2 * (numbers.ravel()[:tiles] & 1).astype(np.float32)
+    # Tiles are dealt along time within a row of frequency, but stored along frequency within a row of time.
     ends = np.cumsum([band.tiles for band in bands])[:-1]
     parts = zip(bands, np.split(np.arange(tiles), ends), strict=True)
-    dealt = np.concatenate([part.reshape(-1, band.time_tiles).T.ravel() for band, part in parts])
-    return KeyedCarriers(slots, TILE_BINS, bands, owner[dealt], sign[dealt])
+    deal = np.concatenate([part.reshape(-1, band.time_tiles).T.ravel() for band, part in parts])
+    return KeyedCarriers(slots, TILE_BINS, bands, slot_of_deal[deal], sign_of_deal[deal])
 
 
-def tile_bands(bins: int, lengths: TileFrames) -> tuple[TileBand, ...]:
-    """Where the tiles of so many bins have which length."""
-    edges = [*(first for first in lengths if first < bins), bins]
-    return tuple(TileBand(a // TILE_BINS, b // TILE_BINS, lengths[a]) for a, b in pairwise(edges))
+def tile_bands(bins: int, tile_frames: TileFrames) -> tuple[TileBand, ...]:
+    """The bands of a stream of so many bins."""
+    edges = [*(first for first in tile_frames if first < bins), bins]
+    return tuple(TileBand(a // TILE_BINS, b // TILE_BINS, tile_frames[a]) for a, b in pairwise(edges))

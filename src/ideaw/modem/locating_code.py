@@ -1,4 +1,4 @@
-"""The locating code: the bits that a detector looks for before it reads anything."""
+"""The locating code: the known bits that a detector correlates with before it decodes anything."""
 
 import hashlib
 
@@ -7,22 +7,30 @@ from numpy.typing import NDArray
 
 from ideaw.keys import PUBLIC, derive
 
-LABEL = b"locating code"
+LOCATING_CODE_LABEL = b"locating code"
 
 
 def locating_code(bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-    """The code that belongs to a key: `(bits,)` zeros and ones."""
-    return np.unpackbits(np.frombuffer(derive(key, LABEL), np.uint8))[:bits]
+    """The code of a key: (bits,) zeros and ones; at most 256."""
+    return np.unpackbits(np.frombuffer(derive(key, LOCATING_CODE_LABEL), np.uint8))[:bits]
 
 
 def scrambler(code: NDArray[np.integer], generator: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """(…, bits) of a code → (…, slots) of −1 and +1: which slots of a message the code turns over.
+    """Signs by which the locating code scrambles the slots of a message.
 
-    So these say the code's bits too, each in about half of them. Whoever knows the code loses nothing by that; whoever
-    does not has a second source. Slots that are the message's bits themselves, as its `generator` tells, are left
-    alone: they are understood even where the code is not.
+    Scrambled slots carry the code's bits too, each in about half of them: a receiver that knows the code loses nothing,
+    one that does not has a second observation of it. Systematic slots stay as they are, so that they can be decoded
+    without the code.
+
+    Args:
+        code: (…, bits) zeros and ones.
+        generator: (message bits, slots) of the FEC; a column of weight 1 is a systematic slot.
+
+    Returns:
+        (…, slots) of −1 and +1.
     """
     bits, slots = code.shape[-1], generator.shape[1]
-    drawn = np.frombuffer(hashlib.shake_256(b"ideaw mask of the code").digest(-(-bits * slots // 8)), np.uint8)
-    rows = np.unpackbits(drawn)[: bits * slots].reshape(bits, slots) & (generator.sum(0) > 1)
-    return 1 - 2 * (code.astype(np.uint8) @ rows & 1).astype(np.float32)
+    stream = np.frombuffer(hashlib.shake_256(b"ideaw mask of the code").digest(-(-bits * slots // 8)), np.uint8)
+    rows = np.unpackbits(stream)[: bits * slots].reshape(bits, slots) & (generator.sum(0) > 1)
+    parity = code.astype(np.uint8) @ rows & 1
+    return np.asarray(1 - 2 * parity.astype(np.float32))

@@ -1,0 +1,96 @@
+"""What a key determines: where the bits of a second lie, and the locating code that every second of its marks carries.
+
+Bits travel through error correction (`fec.py`) onto slots, and from there through keyed spread spectrum (`carriers.py`)
+onto tiles of time and frequency. Everything is derived once per key and shared by embedder and detector.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.modem.carriers import (
+    CODE_TILE_FRAMES,
+    MESSAGE_TILE_FRAMES,
+    Carriers,
+    TileFrames,
+    keyed_carriers,
+)
+from ideaw.modem.fec import FecCode, fec_code
+from ideaw.modem.locating_code import locating_code, scrambler
+
+
+@dataclass(frozen=True, eq=False)
+class BitChannel:
+    """How some bits of a second travel: an error-correcting code onto slots, carriers from there onto tiles."""
+
+    fec: FecCode
+    carriers: Carriers
+
+    def symbols(self, bits: NDArray[np.integer | np.bool_]) -> NDArray[np.float32]:
+        """(…, bits) zeros and ones → (…, slots) of −1 and +1."""
+        return 2 * self.fec.encode(bits).astype(np.float32) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class KeyChannels:
+    """The channels of message and locating code under one key, and that key's locating code."""
+
+    key: bytes
+    message: BitChannel
+    code: BitChannel
+    locating_code: NDArray[np.uint8]
+    """(code_bits,) zeros and ones."""
+    scrambled_by_code: bool
+    """Whether the locating code scrambles the message's slots."""
+
+    def scrambler(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
+        """(…, code_bits) → (…, message_slots) of −1 and +1, by which the message's symbols are multiplied."""
+        if self.scrambled_by_code:
+            return scrambler(code, self.message.fec.generator)
+        return np.ones((*code.shape[:-1], self.message.carriers.slots), np.float32)
+
+    @cached_property
+    def code_symbols(self) -> NDArray[np.float32]:
+        """(code_slots,) of −1 and +1: the locating code of every second."""
+        return self.code.symbols(self.locating_code)
+
+    @cached_property
+    def message_scrambler(self) -> NDArray[np.float32]:
+        """(message_slots,) of −1 and +1: the scrambler of the key's own locating code."""
+        return self.scrambler(self.locating_code)
+
+    @cached_property
+    def code_stream(self) -> NDArray[np.float32]:
+        """(FRAMES_PER_SECOND, bins): the locating code as the watermark stream of one second."""
+        return self.code.carriers.stream(self.code_symbols)
+
+    @cached_property
+    def code_template(self) -> NDArray[np.float32]:
+        """(tiles,): what a matched filter for the key's locating code correlates with."""
+        return self.code.carriers.template(self.code_symbols)
+
+    @cached_property
+    def code_template_bands(self) -> list[NDArray[np.float32]]:
+        """The same as (time_tiles, freq_tiles) of each band of tiles."""
+        return self.code.carriers.split_bands(self.code_template)
+
+
+def key_channels(
+    key: bytes, message: tuple[int, int], code: tuple[int, int], bins: int, scrambled_by_code: bool
+) -> KeyChannels:
+    """The channels of a key for models with (bits, slots) of `message` and `code` and so many `bins`."""
+    name = f"{message[0]}+{code[0]}"
+
+    def channel(kind: str, bits: int, slots: int, tile_frames: TileFrames) -> BitChannel:
+        carriers = keyed_carriers(slots, bins, key, f"carriers of the {kind} of {name}".encode(), tile_frames)
+        return BitChannel(fec_code(bits, slots), carriers)
+
+    return KeyChannels(
+        key,
+        channel("message", *message, MESSAGE_TILE_FRAMES),
+        channel("code", *code, CODE_TILE_FRAMES),
+        locating_code(code[0], key),
+        scrambled_by_code,
+    )
