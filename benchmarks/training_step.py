@@ -12,10 +12,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from ideaw.attacks.batch import Draw
 from ideaw.nets.model import Ideaw
-from ideaw.train.data import Pool, load_pools
-from ideaw.train.loop import MARGIN, compile_blocks, make_optimiser
+from ideaw.train.data import SegmentPool, load_pools
+from ideaw.train.loop import MIN_MARGIN_SAMPLES, compile_blocks, make_optimiser
 from ideaw.train.recipe import Recipe, read_recipe
-from ideaw.train.step import moment, take
+from ideaw.train.schedule import schedule_at
+from ideaw.train.step import training_step
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -23,7 +24,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 class Steps:
     """Training steps of one recipe from the middle of its schedule on, attacks and all."""
 
-    def __init__(self, recipe: Recipe, pool: Pool, compiled: bool) -> None:
+    def __init__(self, recipe: Recipe, pool: SegmentPool, compiled: bool) -> None:
         self.recipe, self.pool = recipe, pool
         self.model = Ideaw(recipe.net).to(DEVICE)
         if DEVICE.type == "cuda":
@@ -35,13 +36,15 @@ class Steps:
 
     def run(self, number: int) -> float:
         """Seconds that so many steps take, the device's work included."""
-        began, trip = time.perf_counter(), None
+        began, in_flight = time.perf_counter(), None
         for step in range(self.recipe.steps // 2, self.recipe.steps // 2 + number):
-            draw, now = Draw.at(self.recipe.seed, step, DEVICE), moment(self.recipe, step)
-            outcome = take(self.model, None, self.pool, self.recipe, self.recipe.batch, now, draw, trip, self.second)
-            trip = outcome.trip
+            draw, schedule = Draw.at(self.recipe.seed, step, DEVICE), schedule_at(self.recipe, step)
+            result = training_step(
+                self.model, None, self.pool, self.recipe, self.recipe.batch, schedule, draw, in_flight, self.second
+            )
+            in_flight = result.in_flight
             self.optimiser.zero_grad(set_to_none=True)
-            outcome.loss.backward()
+            result.loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimiser.step()
         if DEVICE.type == "cuda":
@@ -60,7 +63,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = True
-    pool, _ = load_pools(arguments.data, MARGIN, DEVICE)
+    pool, _ = load_pools(arguments.data, MIN_MARGIN_SAMPLES, DEVICE)
     for mode in arguments.modes:
         for batch in arguments.batch:
             steps = Steps(read_recipe(arguments.recipe, batch=batch), pool, mode == "compiled")

@@ -1,16 +1,17 @@
 """Segments in, slots out: levels, phases, what the network cannot hear, and what it can do before any training."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 import torch.nn.functional as F
+from msgspec.structs import replace
 from torch import Tensor
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
+from ideaw.nets.build import build_dual_stage
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import PAPER, NetConfig
-from ideaw.nets.model import Ideaw, apart, limit
+from ideaw.nets.level import scale_to_snr
+from ideaw.nets.model import Ideaw, untie_extractor
 
 Both = tuple[Tensor, Tensor]
 
@@ -65,7 +66,7 @@ def _snr(marked: Tensor, audio: Tensor) -> Tensor:
 @torch.no_grad()
 def test_every_segment_keeps_the_snr_that_was_asked_for(seconds: Tensor, config: NetConfig, gain: float) -> None:
     asked = torch.linspace(20, 45, len(seconds))
-    model = Ideaw(config)
+    model = build_dual_stage(config)
     marked = model.embed(seconds * gain, *_slots(config), asked, model.carriers())
     assert (_snr(marked, seconds * gain) - asked).abs().max() < 0.01
 
@@ -85,7 +86,7 @@ def test_without_a_limit_the_residual_is_the_networks_own(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both, marked: Tensor
 ) -> None:
     free = model.embed(seconds, *slots, None, carriers)
-    limited = seconds + limit(free - seconds, seconds, 21.0)
+    limited = seconds + scale_to_snr(free - seconds, seconds, 21.0)
     assert torch.allclose(limited, marked, atol=1e-6)
 
 
@@ -102,7 +103,7 @@ def test_the_untrained_network_reads_its_mark(
 def test_the_papers_network_reads_its_mark_too_if_it_has_our_shortcuts(seconds: Tensor) -> None:
     """Without them its couplings start from nothing, and a random auxiliary signal drowns what there is."""
     config = replace(SMALL_PAPER, skip=0.3, auxiliary="zero")
-    model, slots = Ideaw(config), _slots(config)
+    model, slots = build_dual_stage(config), _slots(config)
     marked = model.embed(seconds, *slots, 21.0, model.carriers())
     assert _right(model.extract(marked, model.carriers()), slots) > 0.9
 
@@ -154,11 +155,11 @@ def test_gain_is_hardly_heard(model: Ideaw, carriers: tuple[Carriers, Carriers],
 @torch.no_grad()
 def test_a_frame_reaches_no_further_than_the_context_says() -> None:
     config = NetConfig(6, 3, 8, 4, balance_blocks=2, **TINY)  # type: ignore[arg-type]
-    model, at = Ideaw(config), max(config.context.values()) + 20
+    model, at = build_dual_stage(config), max(config.context.values()) + 20
     frames = 2 * at
     spectrum, streams = torch.randn(1, frames, NUM_BINS, 2), torch.randn(2, 1, frames, config.bins)
-    _, *rest = model.locate(spectrum)
-    inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": rest}
+    _, *state = model.locate(spectrum)
+    inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": state}
     assert set(inputs) == set(config.context)
     for name, given in inputs.items():
         moved = [each.clone() for each in given]
@@ -175,8 +176,8 @@ def _lines(given: Tensor | tuple[Tensor, ...]) -> Tensor:
     """(frames, numbers) of what a function gives out: its stream or spectrum, and what it leaves for `read`."""
     if isinstance(given, Tensor):
         return given[0].flatten(1)
-    code, host, _, found = given
-    return torch.cat([code[0], *(each[0].transpose(0, 1).flatten(1) for each in (host, found))], 1)
+    code, host, _, squeezed_code = given
+    return torch.cat([code[0], *(each[0].transpose(0, 1).flatten(1) for each in (host, squeezed_code))], 1)
 
 
 @torch.no_grad()
@@ -191,7 +192,7 @@ def test_a_random_auxiliary_signal_is_drawn_anew_and_zero_is_not(seconds: Tensor
 @torch.no_grad()
 def test_drawn_carriers_serve_both_domains(seconds: Tensor, domain: str) -> None:
     config = NetConfig(4, 4, 8, 8, domain=domain, **TINY)  # type: ignore[arg-type]
-    model, slots = Ideaw(config), _slots(config)
+    model, slots = build_dual_stage(config), _slots(config)
     marked = model.embed(seconds, *slots, 15.0, model.carriers())
     assert _right(model.extract(marked, model.carriers()), slots) > 0.9
 
@@ -201,7 +202,7 @@ def test_an_extractor_of_its_own_begins_as_the_embedders_blocks_and_then_goes_it
     model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor, seconds: Tensor, slots: Both
 ) -> None:
     own = Ideaw(replace(NetConfig(), shared=False)).eval()
-    own.load_state_dict(apart(model.state_dict()))
+    own.load_state_dict(untie_extractor(model.state_dict()))
     before = model.extract(marked, carriers)
     assert all(torch.equal(a, b) for a, b in zip(own.extract(marked, carriers), before, strict=True))
 

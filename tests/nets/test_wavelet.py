@@ -5,10 +5,10 @@ from torch import Tensor
 
 from ideaw.attacks.batch import TRAINING, Draw
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.nets.build import build_network
 from ideaw.nets.config import NetConfig
-from ideaw.nets.cost import multiply_adds, parameters
-from ideaw.nets.kinds import make
-from ideaw.nets.wavelet import COEFFICIENTS, LOWPASS, TAPS, Wavelet
+from ideaw.nets.cost import count_multiply_adds, count_parameters
+from ideaw.nets.rivals.wavelet import DB4_LOWPASS, KERNEL_TAPS, NUM_COEFFICIENTS, WaveletNet
 
 CONFIG = NetConfig(
     message_bits=9,
@@ -24,9 +24,9 @@ CONFIG = NetConfig(
 )
 
 
-def _model() -> Wavelet:
-    model = make(CONFIG)
-    assert isinstance(model, Wavelet)
+def _model() -> WaveletNet:
+    model = build_network(CONFIG)
+    assert isinstance(model, WaveletNet)
     return model.eval()
 
 
@@ -40,8 +40,8 @@ def test_the_approximation_holds_the_lower_half_of_the_band_and_no_more() -> Non
     for frequency, kept in ((1_000, 1.0), (7_000, 0.0)):
         tone = torch.sin(2 * torch.pi * frequency * time)[None]
         assert abs(float(model._approximation(tone).square().sum() / tone.square().sum()) - kept) < 0.01
-    for shift in range(0, len(LOWPASS), 2):
-        taps = torch.tensor(LOWPASS, dtype=torch.float64)
+    for shift in range(0, len(DB4_LOWPASS), 2):
+        taps = torch.tensor(DB4_LOWPASS, dtype=torch.float64)
         product = float((taps[shift:] * taps[: len(taps) - shift]).sum())
         assert abs(product - (shift == 0)) < 1e-9
 
@@ -53,9 +53,9 @@ def test_a_residual_of_the_approximation_comes_back_whole(seconds: Tensor) -> No
     model.encoder.leave.bias.zero_()  # type: ignore[union-attr]
     stream = model.carriers()[0].stream(_bits(6), None)
     back = model._approximation(model.mark(seconds, stream))
-    inner = slice(TAPS, -TAPS)  # the ends of a filtered segment are cut off
+    inner = slice(KERNEL_TAPS, -KERNEL_TAPS)  # the ends of a filtered segment are cut off
     assert torch.allclose(back[:, inner], stream.flatten(1)[:, inner], atol=1e-5)
-    assert back.shape == (6, COEFFICIENTS)
+    assert back.shape == (6, NUM_COEFFICIENTS)
 
 
 @torch.no_grad()
@@ -73,7 +73,7 @@ def test_untrained_it_reads_its_strong_mark_also_recorded_again(seconds: Tensor)
 
 
 def test_its_cost_is_counted() -> None:
-    weights = TAPS * (2 * 4 + 4 * 4 + 4)
+    weights = KERNEL_TAPS * (2 * 4 + 4 * 4 + 4)
     model = _model()
-    assert parameters(model)["encoder"] == weights + 4 + 4 + 1
-    assert multiply_adds(model)["embed"] == COEFFICIENTS * weights
+    assert count_parameters(model)["encoder"] == weights + 4 + 4 + 1
+    assert count_multiply_adds(model)["embed"] == NUM_COEFFICIENTS * weights

@@ -1,7 +1,6 @@
 """A folder of real audio to train on, and recipes of our kind and of the paper's that take seconds."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import soundfile as sf
 import soxr
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ideaw.nets.config import PAPER, NetConfig

@@ -26,9 +26,9 @@ def _read(model: Ideaw) -> Tensor:
     message, code = torch.ones(2, config.message_slots), -torch.ones(2, config.code_slots)
     carriers = model.carriers()
     marked = model.embed(audio, message, code, 20.0, carriers)
-    logits = torch.cat(model.extract(marked, carriers), 1)
-    logits.square().mean().backward()
-    return logits.detach()
+    llrs = torch.cat(model.extract(marked, carriers), 1)
+    llrs.square().mean().backward()
+    return llrs.detach()
 
 
 def _assert_alike() -> None:
@@ -36,9 +36,9 @@ def _assert_alike() -> None:
     plain = Ideaw(OURS.net)
     compiled = copy.deepcopy(plain)
     compile_blocks(compiled)
-    expected, found = _read(plain), _read(compiled)
+    expected, actual = _read(plain), _read(compiled)
     # Single precision, perhaps in another order.
-    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+    assert (actual - expected).abs().max() < 1e-4 * expected.abs().max()
     for (name, ours), theirs in zip(compiled.named_parameters(), plain.parameters(), strict=True):
         assert ours.grad is not None, name
         assert theirs.grad is not None, name

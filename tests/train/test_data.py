@@ -14,20 +14,20 @@ from torch import Tensor
 from ideaw.attacks.batch import Draw
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.errors import FileError
-from ideaw.train.data import HELD_OUT, Pool, clips_under, load_pools
+from ideaw.train.data import HELD_OUT_EVERY_CLIPS, SegmentPool, clips_under, load_pools
 
 CPU = torch.device("cpu")
 
 
-def _whole(samples: NDArray[np.float32]) -> NDArray[np.int16]:
+def _to_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
     return np.rint(samples * 32767).astype(np.int16)
 
 
-def _pool(clips: dict[str, NDArray[np.float32]], margin: int = 0) -> Pool:
-    return Pool([(category, _whole(clip)) for category, clip in clips.items()], margin, CPU)
+def _pool(clips: dict[str, NDArray[np.float32]], margin: int = 0) -> SegmentPool:
+    return SegmentPool([(category, _to_int16(clip)) for category, clip in clips.items()], margin, CPU)
 
 
-def _origins(pool: Pool, drawn: Tensor) -> Tensor:
+def _origins(pool: SegmentPool, drawn: Tensor) -> Tensor:
     """Which of the pool's starts each drawn segment comes from: the one that it is a multiple of."""
     known = pool.samples[pool.starts[:, None] + torch.arange(SEGMENT_SAMPLES)].float()
     likeness = torch.nn.functional.normalize(drawn) @ torch.nn.functional.normalize(known).T
@@ -99,10 +99,10 @@ def test_a_folder_without_audio_is_told_in_one_line(tmp_path: Path, speech: NDAr
 
 
 def test_some_clips_are_held_out_for_validation(tmp_path: Path, strings: NDArray[np.float32]) -> None:
-    for i in range(HELD_OUT + 2):
+    for i in range(HELD_OUT_EVERY_CLIPS + 2):
         sf.write(tmp_path / f"{i:02}.wav", strings[i * 1_000 :][: SEGMENT_SAMPLES + 500], SAMPLE_RATE)
     training, validation = load_pools(tmp_path, 250, CPU)
-    assert training.sizes == {tmp_path.name: HELD_OUT}
+    assert training.sizes == {tmp_path.name: HELD_OUT_EVERY_CLIPS}
     assert validation.sizes == {tmp_path.name: 2}
 
 

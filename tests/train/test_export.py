@@ -1,16 +1,17 @@
 """From a run to a model folder: quiet, whole, readable, and graphs and engine do what torch does, on real audio."""
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,13 +21,14 @@ from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
 from ideaw.marker import DEFAULT_MODEL, model_folder
 from ideaw.modem import carriers as numpy_carriers
-from ideaw.modem.fec import VERSION
+from ideaw.modem.fec import FORMAT_VERSION
+from ideaw.nets.build import build_dual_stage, build_network
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import NetConfig
-from ideaw.nets.cost import multiply_adds, parameters
-from ideaw.nets.kinds import make
+from ideaw.nets.cost import count_multiply_adds, count_parameters
+from ideaw.nets.level import level
 from ideaw.nets.model import Ideaw
-from ideaw.nets.spectrum import level, stft
+from ideaw.nets.stft import stft
 from ideaw.quality.masking import masking
 from ideaw.train import checkpoint, export
 from ideaw.train.export import export_model, export_run, load_weights, save_weights
@@ -50,11 +52,11 @@ NETS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Exported:
     run: Path
     target: Path
-    said: str
+    printed: str
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def made(request: pytest.FixtureRequest, exported: Exported, tmp_path_factory: p
         return exported.target
     torch.manual_seed(4)
     target = tmp_path_factory.mktemp("made")
-    export_model(Ideaw(NETS[request.param]), target, 30.0, {})
+    export_model(build_dual_stage(NETS[request.param]), target, 30.0, {})
     return target
 
 
@@ -99,14 +101,14 @@ def _torch_carriers(network: Network) -> tuple[Carriers, Carriers]:
         return torch.from_numpy(found.stream(np.eye(found.slots, dtype=np.float32)))
 
     def both(found: numpy_carriers.Carriers) -> Carriers:
-        learned = isinstance(found, numpy_carriers.Learned)
-        return Carriers(maps(found), maps(replace(found, write=found.read) if learned else found))
+        learned = isinstance(found, numpy_carriers.LearnedCarriers)
+        return Carriers(maps(found), maps(dataclasses.replace(found, write=found.read) if learned else found))
 
     return both(network.message.carriers), both(network.code.carriers)
 
 
 def test_nothing_is_printed(exported: Exported) -> None:
-    assert exported.said == ""
+    assert exported.printed == ""
 
 
 def test_the_folder_holds_five_files_that_everyone_may_read(exported: Exported) -> None:
@@ -116,8 +118,8 @@ def test_the_folder_holds_five_files_that_everyone_may_read(exported: Exported) 
 
 
 def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
-    kept = checkpoint.load(exported.run / "checkpoint")
-    assert kept is not None
+    saved = checkpoint.load(exported.run / "checkpoint")
+    assert saved is not None
     model = Ideaw(OURS.net)
     assert json.loads((exported.target / "card.json").read_text()) == {
         "name": "6+3",
@@ -126,32 +128,32 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "code_bits": 3,
         "message_slots": 540,
         "code_slots": 540,
-        "version": VERSION,
+        "format_version": FORMAT_VERSION,
         "snr": 30.0,
         "bins": 480,
         "context": OURS.net.context,
-        "code_twice": False,
-        "learned": False,
-        "whole": False,
+        "scrambled_by_code": False,
+        "learned_carriers": False,
+        "waveform_io": False,
         "shaping": OURS.net.shaping,
         "headroom": OURS.net.headroom,
-        "parameters": parameters(model),
-        "multiply_adds_per_second": multiply_adds(model),
+        "parameters": count_parameters(model),
+        "multiply_adds_per_second": count_multiply_adds(model),
         "trained": {
             "recipe": "ours",
             "steps": 1,
-            "batch": kept[1]["recipe"]["batch"],
-            "hours_of_audio": kept[1]["hours_of_audio"],
+            "batch": saved[1]["recipe"]["batch"],
+            "hours_of_audio": saved[1]["hours_of_audio"],
         },
     }
 
 
 def test_the_weights_are_the_runs_average(exported: Exported) -> None:
-    kept = checkpoint.load(exported.run / "checkpoint")
-    assert kept is not None
+    saved = checkpoint.load(exported.run / "checkpoint")
+    assert saved is not None
     shipped = load_weights(exported.target).state_dict()
-    assert sorted(shipped) == sorted(kept[0]["average"])
-    assert all(torch.equal(value, kept[0]["average"][name].half().float()) for name, value in shipped.items())
+    assert sorted(shipped) == sorted(saved[0]["average"])
+    assert all(torch.equal(value, saved[0]["average"][name].half().float()) for name, value in shipped.items())
 
 
 @pytest.mark.parametrize(("batch", "frames"), [(1, 64), (3, 17), (2, 96)])
@@ -160,13 +162,13 @@ def test_each_graph_does_what_torch_does(made: Path, audio: Tensor, batch: int, 
     model = load_weights(made)
     cut = audio.flatten().unfold(0, frames * HOP_SAMPLES, SEGMENT_SAMPLES // 2)[:batch]
     spectrum = torch.view_as_real(stft(cut / level(cut)))
-    width = model.config.parts * model.config.bins
+    width = model.config.components * model.config.bins
     streams = torch.randn(2, batch, frames, width, generator=torch.Generator().manual_seed(1))
-    code, *rest = model.locate(spectrum)
+    code, *state = model.locate(spectrum)
     expected = {
         "mark": ({"host": spectrum, "message": streams[0], "code": streams[1]}, [model.mark(spectrum, *streams)]),
-        "locate": ({"received": spectrum}, [code, *rest]),
-        "read": (dict(zip(("host", "side", "found"), rest, strict=True)), [model.read(*rest)]),
+        "locate": ({"received": spectrum}, [code, *state]),
+        "read": (dict(zip(("host", "side", "found"), state, strict=True)), [model.read(*state)]),
     }
     for name, (inputs, outputs) in expected.items():
         session = onnxruntime.InferenceSession(made / f"{name}.onnx")
@@ -192,7 +194,7 @@ def test_the_engine_marks_and_reads_segments_as_torch_does(made: Path, audio: Te
     read_message, read_code = extract_segments(network, ours)
     logits = model.extract(torch.from_numpy(ours.astype(np.float32)), carriers)
     for found, kind, expected in zip((read_message, read_code), (network.message, network.code), logits, strict=True):
-        decoded = kind.code.odds(expected.numpy())
+        decoded = kind.code.bit_llrs(expected.numpy())
         assert np.abs(found - decoded).max() < 1e-3 * np.abs(decoded).max()
     assert np.array_equal(read_code > 0, code > 0)
     assert ((read_message > 0) == (message > 0)).mean() > 0.9
@@ -212,7 +214,7 @@ def test_learned_carriers_come_with_the_model_and_drawn_ones_do_not(made: Path) 
 
 def test_the_papers_random_signal_is_drawn_anew_in_every_pass(audio: Tensor) -> None:
     torch.manual_seed(4)
-    graph = export._graph(Ideaw(THE_PAPERS.net).eval(), "locate")
+    graph = export._export_graph(build_dual_stage(THE_PAPERS.net).eval(), "locate")
     session = onnxruntime.InferenceSession(graph.SerializeToString())
     spectrum = torch.view_as_real(stft(audio / level(audio))).numpy()
     one, two = (session.run(None, {"received": spectrum})[0] for _ in range(2))
@@ -223,7 +225,9 @@ def test_the_papers_random_signal_is_drawn_anew_in_every_pass(audio: Tensor) -> 
 def test_shaping_headroom_and_level_may_be_given_anew(
     exported: Exported, tmp_path: Path, audio: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "GRAPHS", {"mark": export.GRAPHS["mark"]})  # the only one that these are in
+    monkeypatch.setattr(
+        export, "SPECTRUM_GRAPH_PORTS", {"mark": export.SPECTRUM_GRAPH_PORTS["mark"]}
+    )  # the only one that these are in
     export_run(exported.run, tmp_path, snr=33.0, shaping=0.75, headroom=10.0)
     assert json.loads((tmp_path / "card.json").read_text())["snr"] == 33.0
     model = load_weights(tmp_path)
@@ -245,7 +249,7 @@ def test_the_shipped_headroom_keeps_marks_nearer_to_the_masking_curve(speech: ND
     seconds = torch.from_numpy(speech.reshape(-1, SEGMENT_SAMPLES).copy())
     bound = load_weights(Path(str(model_folder(DEFAULT_MODEL))))
     assert bound.config.headroom is not None
-    free = make(replace(bound.config, headroom=None)).eval()
+    free = build_network(replace(bound.config, headroom=None)).eval()
     free.load_state_dict(bound.state_dict())
     slots = (
         2.0
@@ -265,7 +269,7 @@ def test_the_shipped_headroom_keeps_marks_nearer_to_the_masking_curve(speech: ND
 def test_the_mean_with_another_model_may_be_exported(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "GRAPHS", {"mark": export.GRAPHS["mark"]})
+    monkeypatch.setattr(export, "SPECTRUM_GRAPH_PORTS", {"mark": export.SPECTRUM_GRAPH_PORTS["mark"]})
     torch.manual_seed(5)
     other = Ideaw(OURS.net)
     save_weights(other, tmp_path)
@@ -292,7 +296,7 @@ def test_a_shaping_or_headroom_that_is_none_is_refused(exported: Exported, tmp_p
 )
 def test_weights_come_back_in_half_precision_with_their_configuration(tmp_path: Path, config: NetConfig) -> None:
     torch.manual_seed(1)
-    model = Ideaw(config)
+    model = build_dual_stage(config)
     save_weights(model, tmp_path)
     back = load_weights(tmp_path)
     assert back.config == config

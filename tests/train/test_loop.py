@@ -1,18 +1,18 @@
 """The loop: exact resuming, steps that cannot be taken, logs, a start from other weights, several processes."""
 
-import dataclasses
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import yaml
+from msgspec.structs import replace
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 
@@ -33,7 +33,7 @@ def _train(recipe: Recipe, folder: Path, out: Path, **more: object) -> dict[str,
     return train(recipe, folder, out, log_every=1, validate_on=2, **more)  # type: ignore[arg-type]
 
 
-def _kept(out: Path) -> tuple[Parts, dict]:
+def _load(out: Path) -> tuple[Parts, dict]:
     kept = checkpoint.load(out / "checkpoint")
     assert kept is not None
     return kept
@@ -47,7 +47,7 @@ def _different(a: Parts, b: Parts) -> list[str]:
 
 def _learned(parts: Parts) -> Parts:
     """All that steps change for good: without what is on its way, and without moments that are still zero."""
-    kept = {part: tensors for part, tensors in parts.items() if part != "trip"}
+    kept = {part: tensors for part, tensors in parts.items() if part != "in_flight"}
     return {
         part: {name: tensor for name, tensor in tensors.items() if part in ("model", "average") or tensor.any()}
         for part, tensors in kept.items()
@@ -82,10 +82,10 @@ def test_a_stopped_run_goes_on_exactly(recipe: Recipe, folder: Path, tmp_path: P
     for stop in (1, 3, None):
         _train(recipe, folder, tmp_path / "stopped", stop_after=stop)
         if stop and recipe is OURS:
-            assert ("trip" in _kept(tmp_path / "stopped")[0]) == (stop == 3), "nothing was on its way to a codec"
-    (whole, facts), (stopped, same_facts) = _kept(tmp_path / "whole"), _kept(tmp_path / "stopped")
+            assert ("in_flight" in _load(tmp_path / "stopped")[0]) == (stop == 3), "nothing was on its way to a codec"
+    (whole, facts), (stopped, same_facts) = _load(tmp_path / "whole"), _load(tmp_path / "stopped")
     assert {"model", "average", "optimiser-exp_avg", "optimiser-exp_avg_sq", "optimiser-step"} <= set(whole)
-    assert ("critic" in whole) == ("critic-exp_avg" in whole) == (recipe.losses.identify > 0)
+    assert ("discriminator" in whole) == ("discriminator-exp_avg" in whole) == (recipe.losses.identify > 0)
     assert _different(whole, stopped) == []
     assert facts == same_facts
     assert facts["step"] == recipe.steps
@@ -94,7 +94,7 @@ def test_a_stopped_run_goes_on_exactly(recipe: Recipe, folder: Path, tmp_path: P
 def test_another_seed_gives_other_weights(folder: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         _train(replace(OURS, seed=seed), folder, tmp_path / str(seed), stop_after=1)
-    (one, _), (two, _) = (_kept(tmp_path / str(seed)) for seed in (1, 2))
+    (one, _), (two, _) = (_load(tmp_path / str(seed)) for seed in (1, 2))
     assert "model: message_stage.blocks.0.to_host.nets.0.enter.weight" in _different(one, two)
 
 
@@ -102,16 +102,16 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_and_changes_nothing(
     recipe: Recipe, folder: Path, tmp_path: Path
 ) -> None:
     _train(recipe, folder, tmp_path, stop_after=1)
-    before, _ = _kept(tmp_path)
+    before, _ = _load(tmp_path)
     with _poisoned():
         _train(recipe, folder, tmp_path, stop_after=3)
-    poisoned, facts = _kept(tmp_path)
+    poisoned, facts = _load(tmp_path)
     assert _different(_learned(before), _learned(poisoned)) == []
     assert (facts["step"], facts["skipped"]) == (3, 2)
     assert [line["skipped"] for line in _log(tmp_path) if "skipped" in line] == [0, 1, 2]
 
     _train(recipe, folder, tmp_path, stop_after=4)
-    after, facts = _kept(tmp_path)
+    after, facts = _load(tmp_path)
     for part in ("model", "average"):
         assert _different({part: poisoned[part]}, {part: after[part]}) != []
         assert all(tensor.isfinite().all() for tensor in after[part].values())
@@ -121,15 +121,15 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_and_changes_nothing(
 def test_weights_that_have_burst_are_left_as_they_are(folder: Path, tmp_path: Path) -> None:
     bursting = replace(OURS, learning_rate=1e30, warm_up=1)
     _train(bursting, folder, tmp_path, stop_after=1)
-    burst, _ = _kept(tmp_path)
+    burst, _ = _load(tmp_path)
     _train(bursting, folder, tmp_path, stop_after=3)
-    later, facts = _kept(tmp_path)
+    later, facts = _load(tmp_path)
     assert facts["skipped"] == 2
     assert _different(_learned(burst), _learned(later)) == []
 
 
 def test_logs_are_json_lines_and_tensorboard(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
-    found = _train(recipe, folder, tmp_path, stop_after=2)
+    validation = _train(recipe, folder, tmp_path, stop_after=2)
     *steps, last = _log(tmp_path)
     assert [line["step"] for line in steps] == [1, 2]
     for line in steps:
@@ -137,7 +137,7 @@ def test_logs_are_json_lines_and_tensorboard(recipe: Recipe, folder: Path, tmp_p
         assert 0 <= line["message"] <= 1
         assert line["learning_rate"] > 0
     assert last["step"] == 2
-    assert last["valid_clean"] == pytest.approx(found["clean"], rel=1e-5)
+    assert last["valid_clean"] == pytest.approx(validation["clean"], rel=1e-5)
     assert {"valid_mp3", "valid_stretch"} <= set(last)
     (events,) = (tmp_path / "tensorboard").glob("events.out.tfevents.*")
     assert events.stat().st_size > 100
@@ -162,22 +162,22 @@ def test_training_teaches(folder: Path, tmp_path: Path) -> None:
 
 def test_time_that_is_up_ends_a_run_where_it_can_go_on(folder: Path, tmp_path: Path) -> None:
     _train(OURS, folder, tmp_path, minutes=0.0)
-    assert _kept(tmp_path)[1]["step"] == 0
+    assert _load(tmp_path)[1]["step"] == 0
 
 
 def test_a_run_may_go_on_with_a_batch_too_small_for_what_is_on_its_way(folder: Path, tmp_path: Path) -> None:
     coded = replace(OURS, attacks={"mp3": 0.75}, attacks_from=0.0)
     _train(coded, folder, tmp_path, stop_after=1)
-    assert len(_kept(tmp_path)[0]["trip"]["marked"]) == 3
+    assert len(_load(tmp_path)[0]["in_flight"]["marked"]) == 3
     _train(replace(coded, batch=2), folder, tmp_path, stop_after=2)
-    assert _kept(tmp_path)[1]["step"] == 2
+    assert _load(tmp_path)[1]["step"] == 2
 
 
 def test_the_average_follows_the_weights(folder: Path, tmp_path: Path) -> None:
     kept = {}
     for stop in (1, 2):
         _train(replace(OURS, average=0.75), folder, tmp_path, stop_after=stop)
-        kept[stop] = _kept(tmp_path)[0]
+        kept[stop] = _load(tmp_path)[0]
     for name, first in kept[1]["average"].items():
         assert torch.allclose(first, kept[1]["model"][name], atol=1e-6)
         expected = 0.75 * first + 0.25 * kept[2]["model"][name]
@@ -193,7 +193,7 @@ def test_a_run_goes_on_that_was_saved_before_networks_had_a_choice_that_they_hav
     del facts["recipe"]["net"]["headroom"]
     path.write_text(json.dumps(facts))
     _train(OURS, folder, tmp_path, stop_after=2)
-    assert _kept(tmp_path)[1]["step"] == 2
+    assert _load(tmp_path)[1]["step"] == 2
 
 
 def test_a_folder_with_a_run_of_another_network_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -207,27 +207,27 @@ def test_a_run_may_begin_with_other_weights(folder: Path, tmp_path: Path) -> Non
     given = Ideaw(OURS.net)
     (tmp_path / "model").mkdir()
     save_weights(given, tmp_path / "model")
-    _train(OURS, folder, tmp_path / "one", stop_after=1, begin=tmp_path / "model", minutes=0.0)
-    model = _kept(tmp_path / "one")[0]["model"]
+    _train(OURS, folder, tmp_path / "one", stop_after=1, initial_weights=tmp_path / "model", minutes=0.0)
+    model = _load(tmp_path / "one")[0]["model"]
     assert all(torch.equal(model[name], value.half().float()) for name, value in given.state_dict().items())
 
     weights = tmp_path / "one" / "checkpoint" / "model.safetensors"
-    _train(OURS, folder, tmp_path / "two", begin=weights, minutes=0.0)
-    assert _different({"model": model}, {"model": _kept(tmp_path / "two")[0]["model"]}) == []
+    _train(OURS, folder, tmp_path / "two", initial_weights=weights, minutes=0.0)
+    assert _different({"model": model}, {"model": _load(tmp_path / "two")[0]["model"]}) == []
 
     apart = replace(OURS, net=replace(OURS.net, shared=False))
-    _train(apart, folder, tmp_path / "apart", begin=weights, minutes=0.0)
-    readers = {name: value for name, value in _kept(tmp_path / "apart")[0]["model"].items() if "_reader." in name}
+    _train(apart, folder, tmp_path / "apart", initial_weights=weights, minutes=0.0)
+    readers = {name: value for name, value in _load(tmp_path / "apart")[0]["model"].items() if "_reader." in name}
     assert readers
     assert all(torch.equal(model[name.replace("_reader.", "_stage.")], value) for name, value in readers.items())
     _train(apart, folder, tmp_path / "apart", stop_after=2)
-    trained = _kept(tmp_path / "apart")[0]["model"]
+    trained = _load(tmp_path / "apart")[0]["model"]
     assert any(not torch.equal(trained[name], trained[name.replace("_reader.", "_stage.")]) for name in readers)
 
     with pytest.raises(FileError, match="neither a model folder nor a file of weights"):
-        _train(OURS, folder, tmp_path / "three", begin=folder / "speech" / "0.wav")
+        _train(OURS, folder, tmp_path / "three", initial_weights=folder / "speech" / "0.wav")
     with pytest.raises(IdeawError, match="another network"):
-        _train(replace(OURS, net=replace(OURS.net, code_width=4)), folder, tmp_path / "four", begin=weights)
+        _train(replace(OURS, net=replace(OURS.net, code_width=4)), folder, tmp_path / "four", initial_weights=weights)
 
 
 # One process of several: trains, and leaves the weights it ended with. The clocks of the ranks differ.
@@ -250,7 +250,7 @@ if __name__ == "__main__":  # the codecs' processes import this file too
 
     def keep(optimiser, args, kwargs):
         weights = (p.detach().clone() for group in optimiser.param_groups for p in group["params"])
-        ended.update(zip((name for name, _ in Ideaw(chosen.net).named_parameters()), weights, strict=True))
+        ended.update(zip((name for name, _ in build_dual_stage(chosen.net).named_parameters()), weights, strict=True))
 
     register_optimizer_step_post_hook(keep)
     train(chosen, data, out, minutes=float(sys.argv[4 + rank]), log_every=1, validate_on=4)
@@ -261,7 +261,7 @@ if __name__ == "__main__":  # the codecs' processes import this file too
 def _launch(recipe: Recipe, folder: Path, tmp_path: Path, minutes: tuple[float, float]) -> subprocess.CompletedProcess:
     script, given = tmp_path / "process.py", tmp_path / "recipe.yaml"
     script.write_text(PROCESS)
-    given.write_text(yaml.safe_dump(dataclasses.asdict(recipe)))
+    given.write_text(yaml.safe_dump(msgspec.to_builtins(recipe)))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     arguments = [*map(str, (script, given, folder, tmp_path / "two", *minutes))]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -272,7 +272,7 @@ def test_two_processes_train_one_network(folder: Path, tmp_path: Path) -> None:
     recipe = replace(OURS, steps=2, attacks_from=0.0)
     done = _launch(recipe, folder, tmp_path, (60, 60))
     assert done.returncode == 0, done.stderr
-    shared, facts = _kept(tmp_path / "two")
+    shared, facts = _load(tmp_path / "two")
     for rank in range(2):
         ended = torch.load(tmp_path / "two" / f"{rank}.pt")
         assert _different({"model": ended}, {"model": shared["model"]}) == []
@@ -280,15 +280,15 @@ def test_two_processes_train_one_network(folder: Path, tmp_path: Path) -> None:
     assert all(line["loss"] is not None for line in _log(tmp_path / "two") if "loss" in line)
 
     _train(recipe, folder, tmp_path / "one")
-    alone, _ = _kept(tmp_path / "one")
+    alone, _ = _load(tmp_path / "one")
     ours, theirs = ({part: {n: t.shape for n, t in ts.items()} for part, ts in p.items()} for p in (alone, shared))
-    assert ours | {"trip": None} == theirs | {"trip": None}
+    assert ours | {"in_flight": None} == theirs | {"in_flight": None}
 
 
 def test_processes_stop_together_though_their_clocks_differ(folder: Path, tmp_path: Path) -> None:
     done = _launch(OURS, folder, tmp_path, (60, 0))
     assert done.returncode == 0, done.stderr
-    assert _kept(tmp_path / "two")[1]["step"] == 0
+    assert _load(tmp_path / "two")[1]["step"] == 0
 
 
 def test_a_batch_that_processes_cannot_share_is_refused(

@@ -15,10 +15,10 @@ def test_integrity_falls_as_bits_are_read_right(kind: str) -> None:
 
 def test_focus_weighs_the_segment_at_the_border_most() -> None:
     bits = torch.ones(3, 4)
-    logits = torch.tensor([8.0, 0.43, -8.0])[:, None].expand(3, 4).clone().requires_grad_()
+    llrs = torch.tensor([8.0, 0.43, -8.0])[:, None].expand(3, 4).clone().requires_grad_()
     pull = []
     for focus in (0.0, 4.0):
-        (slope,) = torch.autograd.grad(losses.integrity(logits, bits, "logistic", focus), logits)
+        (slope,) = torch.autograd.grad(losses.integrity(llrs, bits, "logistic", focus), llrs)
         pull.append(slope.abs().sum(1) / slope.abs().sum())
     even, focused = pull
     assert focused[1] > 2 * even[1]

@@ -1,4 +1,4 @@
-"""Eight bits: the network that is made even computes the same, and what its graphs mark reads as well."""
+"""Eight bits: the network that is made equalised computes the same, and what its graphs mark reads as well."""
 
 import copy
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from .conftest import OURS
 def _one_second() -> Iterator[None]:
     """Of each sample is enough here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantise, "SECONDS", 1)
+        patch.setattr(quantise, "CALIBRATION_SECONDS", 1)
         yield
 
 
@@ -38,9 +38,9 @@ def model() -> Ideaw:
 
 
 @pytest.fixture(scope="module")
-def even(model: Ideaw) -> Ideaw:
+def equalised(model: Ideaw) -> Ideaw:
     made = copy.deepcopy(model)
-    quantise.equalise(made)
+    quantise.equalise_ranges(made)
     return made
 
 
@@ -58,31 +58,33 @@ def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
 
 
 def test_the_ranges_are_measured_on_what_occurs(model: Ideaw) -> None:
-    feeds = quantise.feeds(model)
-    assert set(feeds) == {"mark", "locate", "read"}
-    frames = quantise.SECONDS * FRAMES_PER_SECOND
-    assert feeds["mark"]["host"].shape == feeds["locate"]["received"].shape == (2, frames, NUM_BINS, 2)
-    assert set(np.unique(feeds["mark"]["message"])) == set(np.unique(feeds["mark"]["code"])) == {-1, 1}
-    added = feeds["locate"]["received"] - feeds["mark"]["host"]
-    assert np.linalg.norm(added) == pytest.approx(0.01 * np.linalg.norm(feeds["mark"]["host"]), rel=1e-3)  # 40 dB
-    readings = 2 * (quantise.COPIES + len(quantise.SPEEDS))
-    assert {len(each) for each in feeds["read"].values()} == {readings}
-    again = quantise.feeds(model)
-    assert all(np.array_equal(feeds[graph][name], again[graph][name]) for graph in feeds for name in feeds[graph])
+    inputs_of = quantise.calibration_inputs(model)
+    assert set(inputs_of) == {"mark", "locate", "read"}
+    frames = quantise.CALIBRATION_SECONDS * FRAMES_PER_SECOND
+    assert inputs_of["mark"]["host"].shape == inputs_of["locate"]["received"].shape == (2, frames, NUM_BINS, 2)
+    assert set(np.unique(inputs_of["mark"]["message"])) == set(np.unique(inputs_of["mark"]["code"])) == {-1, 1}
+    added = inputs_of["locate"]["received"] - inputs_of["mark"]["host"]
+    assert np.linalg.norm(added) == pytest.approx(0.01 * np.linalg.norm(inputs_of["mark"]["host"]), rel=1e-3)  # 40 dB
+    readings = 2 * (quantise.UNIT_SPEED_COPIES + len(quantise.CALIBRATION_SPEEDS))
+    assert {len(each) for each in inputs_of["read"].values()} == {readings}
+    again = quantise.calibration_inputs(model)
+    assert all(
+        np.array_equal(inputs_of[graph][name], again[graph][name]) for graph in inputs_of for name in inputs_of[graph]
+    )
 
 
 @torch.no_grad()
-def test_an_even_network_computes_the_same(model: Ideaw, even: Ideaw) -> None:
+def test_an_even_network_computes_the_same(model: Ideaw, equalised: Ideaw) -> None:
     changed = [
         not torch.equal(one.enter.weight, other.enter.weight)
-        for one, other in zip(model.modules(), even.modules(), strict=True)
+        for one, other in zip(model.modules(), equalised.modules(), strict=True)
         if isinstance(one, ConvSubnet) and isinstance(other, ConvSubnet)
     ]
     assert changed
     assert all(changed)
-    for graph, inputs in quantise.feeds(model).items():
+    for graph, inputs in quantise.calibration_inputs(model).items():
         given = [torch.from_numpy(each) for each in inputs.values()]
-        ours, theirs = (getattr(each, graph)(*given) for each in (even, model))
+        ours, theirs = (getattr(each, graph)(*given) for each in (equalised, model))
         for one, other in zip(
             *((given,) if isinstance(given, torch.Tensor) else given for given in (ours, theirs)), strict=True
         ):
@@ -90,17 +92,17 @@ def test_an_even_network_computes_the_same(model: Ideaw, even: Ideaw) -> None:
             assert _apart(one, other) < 2e-3
 
 
-def test_hidden_channels_of_an_even_network_are_alike(model: Ideaw, even: Ideaw) -> None:
+def test_hidden_channels_of_an_even_network_are_alike(model: Ideaw, equalised: Ideaw) -> None:
     spreads = []
-    for each in (model, even):
+    for each in (model, equalised):
         ranges: dict[ConvSubnet, torch.Tensor] = {}
         nets = [net for net in each.modules() if isinstance(net, ConvSubnet)]
         hooks = [
-            layer.register_forward_pre_hook(quantise._watch(ranges, net))
+            layer.register_forward_pre_hook(quantise._range_hook(ranges, net))
             for net in nets
             for layer in (net.middle, net.leave)
         ]
-        quantise.feeds(each)
+        quantise.calibration_inputs(each)
         for hook in hooks:
             hook.remove()
         assert len(ranges) == len(nets)
@@ -122,11 +124,11 @@ def test_layers_have_eight_bits_unless_they_must_be_precise(made: Path, name: st
     weights = [node.input[1] for node in nodes if node.op_type == "Conv"]
     precise = {weight for weight in weights if not weight.endswith("_DequantizeLinear_Output")}
     assert (len(weights), len(precise)) == (layers, kept)
-    assert precise == {weight for weight in weights if any(layer in weight for layer in quantise.PRECISE[name])}
-    assert all(any(layer in weight for weight in precise) for layer in quantise.PRECISE[name])
+    assert precise == {weight for weight in weights if any(layer in weight for layer in quantise.FLOAT_LAYERS[name])}
+    assert all(any(layer in weight for weight in precise) for layer in quantise.FLOAT_LAYERS[name])
 
 
-@pytest.mark.parametrize("name", quantise.PRECISE)
+@pytest.mark.parametrize("name", quantise.FLOAT_LAYERS)
 def test_only_convolutions_get_their_inputs_in_eight_bits(made: Path, name: str) -> None:
     nodes = onnx.load(made / f"{name}.onnx").graph.node
     sources = {output: node for node in nodes for output in node.output}
@@ -141,7 +143,7 @@ def test_only_convolutions_get_their_inputs_in_eight_bits(made: Path, name: str)
 @torch.no_grad()
 def test_what_is_marked_in_eight_bits_is_the_mark_in_a_little_noise(made: Path) -> None:
     network, model = Network(made), load_weights(made)
-    inputs = quantise.feeds(model)["mark"]
+    inputs = quantise.calibration_inputs(model)["mark"]
     theirs = model.mark(*map(torch.from_numpy, inputs.values())).numpy()
     host = np.ascontiguousarray(inputs["host"]).view(np.complex64)[..., 0]
     ours = network.mark(host, inputs["message"], inputs["code"])
@@ -151,29 +153,29 @@ def test_what_is_marked_in_eight_bits_is_the_mark_in_a_little_noise(made: Path) 
 
 @torch.no_grad()
 def test_the_code_keeps_its_evidence_in_eight_bits(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantise, "SECONDS", 4)  # in one, chance alone is some per cent of it
+    monkeypatch.setattr(quantise, "CALIBRATION_SECONDS", 4)  # in one, chance alone is some per cent of it
     model = load_weights(made)
-    received = quantise.feeds(model)["locate"]["received"]
+    received = quantise.calibration_inputs(model)["locate"]["received"]
     noise = torch.randn(received.shape, generator=torch.Generator().manual_seed(2)).numpy()
     received = received + noise * (0.04 * np.linalg.norm(received) / np.linalg.norm(noise))  # 28 dB below
     spectra = np.ascontiguousarray(received).view(np.complex64)[..., 0]
     streams = model.locate(torch.from_numpy(received))[0].numpy(), Network(made).locate(spectra)[0]
-    written = quantise.feeds(model)["mark"]["code"]
+    written = quantise.calibration_inputs(model)["mark"]["code"]
     exact, ours = (float((stream * written).mean() / (stream * written).std()) for stream in streams)
     assert exact > 0.05
     assert ours > 0.97 * exact
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("at", range(len(quantise.SPEEDS)))
+@pytest.mark.parametrize("at", range(len(quantise.CALIBRATION_SPEEDS)))
 def test_a_message_keeps_its_evidence_in_eight_bits_if_it_is_played_faster_or_slower(made: Path, at: int) -> None:
     model = load_weights(made)
-    feeds = quantise.feeds(model)
-    first = 2 * (quantise.COPIES + at)
-    rest = [each[first : first + 2] for each in feeds["read"].values()]
-    host, side, found = rest
-    streams = model.read(*map(torch.from_numpy, rest)).numpy(), Network(made).read((host, side, found))
-    written = feeds["mark"]["message"]
+    inputs_of = quantise.calibration_inputs(model)
+    first = 2 * (quantise.UNIT_SPEED_COPIES + at)
+    state = [each[first : first + 2] for each in inputs_of["read"].values()]
+    host, side, found = state
+    streams = model.read(*map(torch.from_numpy, state)).numpy(), Network(made).read((host, side, found))
+    written = inputs_of["mark"]["message"]
     exact, ours = (float((stream * written).mean() / (stream * written).std()) for stream in streams)
     assert exact > 0.05
     assert ours > 0.95 * exact
@@ -200,7 +202,7 @@ def test_weights_make_up_for_what_others_were_off_by(monkeypatch: pytest.MonkeyP
 
     def off() -> float:
         graph = onnx.helper.make_model(made, opset_imports=[opset], ir_version=10)
-        tensors = {tensor.name: tensor for tensor in quantise.eight_bit(graph, "read", feed).graph.initializer}
+        tensors = {tensor.name: tensor for tensor in quantise.quantise_graph(graph, "read", feed).graph.initializer}
         whole, step = (onnx.numpy_helper.to_array(tensors[f"w_{part}"]) for part in ("quantized", "scale"))
         assert np.abs(whole).max() <= 64  # more would be too much for processors without VNNI
         rounded = copy.deepcopy(layer)
@@ -208,12 +210,14 @@ def test_weights_make_up_for_what_others_were_off_by(monkeypatch: pytest.MonkeyP
         return _apart(*(each(torch.from_numpy(feed["x"])) for each in (rounded, layer)))
 
     together = off()
-    monkeypatch.setattr(quantise, "_round_together", lambda *_: None)
+    monkeypatch.setattr(quantise, "_round_gptq", lambda *_: None)
     assert together < 0.6 * off()
 
 
 def test_an_export_has_eight_bits_where_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "GRAPHS", {"read": export.GRAPHS["read"]})  # one is enough, and takes its time
+    monkeypatch.setattr(
+        export, "SPECTRUM_GRAPH_PORTS", {"read": export.SPECTRUM_GRAPH_PORTS["read"]}
+    )  # one is enough, and takes its time
     torch.manual_seed(5)
     export.export_model(Ideaw(OURS.net), tmp_path / "new", 38.0, {}, eight_bit=True)
     assert "QuantizeLinear" in _operators(tmp_path / "new" / "read.onnx")
@@ -223,7 +227,7 @@ def test_an_export_has_eight_bits_where_they_are_asked_for(tmp_path: Path, monke
         "read.onnx",
     ]
     model = load_weights(tmp_path / "new")
-    inputs = quantise.feeds(model)["read"]
+    inputs = quantise.calibration_inputs(model)["read"]
     (ours,) = onnxruntime.InferenceSession(tmp_path / "new" / "read.onnx").run(None, inputs)
     with torch.no_grad():
         theirs = model.read(*map(torch.from_numpy, inputs.values()))

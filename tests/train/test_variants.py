@@ -1,12 +1,12 @@
 """The networks of ablations and baselines: each trains, goes on, is exported, and is measured like the one we ship."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import ideaw
@@ -65,12 +65,12 @@ def model(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_goes_on_where_it_was_stopped(variant: Recipe, run: Path, folder: Path, tmp_path: Path) -> None:
     train(variant, folder, tmp_path, validate_on=2)
-    whole, stopped = (checkpoint.load(out / "checkpoint") for out in (tmp_path, run))
-    assert whole
+    uninterrupted, stopped = (checkpoint.load(out / "checkpoint") for out in (tmp_path, run))
+    assert uninterrupted
     assert stopped
-    assert sorted(whole[0]) == sorted(stopped[0])
-    assert ("critic" in whole[0]) == (variant.losses.identify > 0)
-    for part, tensors in whole[0].items():
+    assert sorted(uninterrupted[0]) == sorted(stopped[0])
+    assert ("discriminator" in uninterrupted[0]) == (variant.losses.identify > 0)
+    for part, tensors in uninterrupted[0].items():
         assert all(torch.equal(tensor, stopped[0][part][name]) for name, tensor in tensors.items())
 
 

@@ -1,1 +1,1 @@
-"""The network in torch: invertible blocks, the two stages, carriers, balance block, discriminator."""
+"""The dual-stage network in torch: invertible blocks, carriers, balance block, discriminator; rivals apart."""

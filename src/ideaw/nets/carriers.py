@@ -1,6 +1,7 @@
-"""Carriers in torch: `payload/carriers.py` for training, and the paper's own, which are learned.
+"""Spread-spectrum carriers in torch: keyed ones as in `modem/carriers.py`, here as dense maps for training.
 
-The paper's length regulators are signals as long as the segment, a pair for each bit. Ours are drawn, not learned.
+A slot is one coded bit, ±1. A stream is one number per STFT frame and bin; it repeats every second, so that a segment
+may begin at any frame (its *phase*) of that ring.
 """
 
 from dataclasses import dataclass
@@ -8,88 +9,63 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
-from ideaw.modem import carriers
-from ideaw.nets.config import NetConfig
-from ideaw.nets.spectrum import stft
+from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.modem import carriers as modem
 
-BAND = 2
-"""Bins that a slot holds side by side, where learned carriers start."""
+TILE_FRAMES = {"message": modem.MESSAGE_TILE_FRAMES, "code": modem.CODE_TILE_FRAMES}
+"""Watermark → lengths of its tiles."""
 
 
 @dataclass(frozen=True)
 class Carriers:
-    """`write` and `read` (slots, FRAMES_PER_SECOND, width): what a slot adds to a stream, and what it looks for in one."""
+    """Spreading and matched-filter maps of the slots of one watermark.
+
+    Attributes:
+        write: (slots, FRAMES_PER_SECOND, width), what a slot adds to a stream.
+        read: The same shape, what a slot is correlated with.
+    """
 
     write: Tensor
     read: Tensor
 
     def stream(self, slots: Tensor, phase: Tensor | None) -> Tensor:
-        """(batch, slots) of −1 … +1 → (batch, FRAMES_PER_SECOND, width), each beginning at its own frame of the ring."""
-        return turn((slots @ self.write.flatten(1)).unflatten(1, self.write.shape[1:]), phase)
+        """Spread slots over a second.
 
-    def logits(self, stream: Tensor, phase: Tensor | None) -> Tensor:
-        """(batch, FRAMES_PER_SECOND, width) → (batch, slots), positive for 1."""
-        return turn(stream, None if phase is None else -phase).flatten(1) @ self.read.flatten(1).T
+        Args:
+            slots: (batch, slots) within −1 … +1.
+            phase: (batch,) frame of the ring that each row begins with; None: 0.
+
+        Returns:
+            (batch, FRAMES_PER_SECOND, width).
+        """
+        return rotate_ring(torch.unflatten(slots @ self.write.flatten(1), 1, self.write.shape[1:]), phase)
+
+    def slot_llrs(self, stream: Tensor, phase: Tensor | None) -> Tensor:
+        """Despread: (batch, FRAMES_PER_SECOND, width) at a phase → (batch, slots) of LLRs, positive for +1."""
+        ring = rotate_ring(stream, None if phase is None else -phase)
+        return ring.flatten(1) @ self.read.flatten(1).T
 
 
 @cache
-def drawn(slots: int, bins: int, owner: str, kind: str, device: str) -> Carriers:
-    """Carriers (slots, FRAMES_PER_SECOND, bins) that no user has, so that the network learns none of theirs by heart."""
-    lengths = {"message": carriers.MESSAGE_LENGTHS, "code": carriers.CODE_LENGTHS}[kind]
-    found = carriers.drawn(slots, bins, owner.encode(), kind.encode(), lengths)
-    maps = torch.from_numpy(found.stream(np.eye(slots))).to(device)
+def keyed_carriers(slots: int, bins: int, key_label: str, watermark: str, device: str) -> Carriers:
+    """Carriers drawn from a label that is no user's key, so that the network overfits to nobody's.
+
+    Args:
+        slots: Number of slots.
+        bins: Width of the stream.
+        key_label: What the tiles are drawn from.
+        watermark: "message" or "code".
+        device: Where the maps lie.
+    """
+    drawn = modem.keyed_carriers(slots, bins, key_label.encode(), watermark.encode(), TILE_FRAMES[watermark])
+    maps = torch.from_numpy(drawn.stream(np.eye(slots))).to(device)
     return Carriers(maps, maps)
 
 
-class LearnedSignals(nn.Module):
-    """The paper's length regulators: LR1 with LR3 for the message, LR2 with LR4 for the code."""
-
-    def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.bins = config.bins
-        start = torch.randn(slots, SEGMENT_SAMPLES, generator=generator) / slots**0.5
-        self.write = nn.Parameter(start)
-        self.read = nn.Parameter(0.02 * start)
-
-    def forward(self) -> Carriers:
-        return Carriers(self._spectrum(self.write), self._spectrum(self.read))
-
-    def _spectrum(self, signals: Tensor) -> Tensor:
-        spectrum = stft(signals, ring=True)[..., : self.bins]
-        return torch.cat([spectrum.real, spectrum.imag], -1)
-
-
-class LearnedStreams(nn.Module):
-    """Length regulators of a network on magnitudes, which has no signals to learn: a number for every frame and bin.
-
-    They start as bands that a slot holds for half of the ring with one sign and for half with the other. A slow pattern
-    is read far off its place, and one without a mean does not take a steady tone of the host for a bit.
-    """
-
-    def __init__(self, config: NetConfig, slots: int, generator: torch.Generator) -> None:
-        super().__init__()
-        bands = config.bins // BAND
-        rounds = -(-bands // max(1, slots))
-        owner = torch.rand(rounds, slots, generator=generator).argsort(1).flatten()[:bands]
-        sign = torch.randint(2, (bands,), generator=generator) * 2.0 - 1
-        held = torch.zeros(slots, bands)
-        if slots:
-            held[owner, torch.arange(bands)] = sign
-        half = torch.ones(FRAMES_PER_SECOND, 1)
-        half[FRAMES_PER_SECOND // 2 :] = -1
-        start = half * held.repeat_interleave(BAND, 1)[:, None]
-        self.write = nn.Parameter(start)
-        self.read = nn.Parameter(start.clone())
-
-    def forward(self) -> Carriers:
-        return Carriers(self.write, self.read)
-
-
-def turn(ring: Tensor, phase: Tensor | None) -> Tensor:
-    """(batch, FRAMES_PER_SECOND, width) turned so that each begins at its own frame `phase` (batch,)."""
+def rotate_ring(ring: Tensor, phase: Tensor | None) -> Tensor:
+    """(batch, FRAMES_PER_SECOND, width) rotated so that each row begins at its own frame `phase` (batch,)."""
     if phase is None:
         return ring
     index = (torch.arange(FRAMES_PER_SECOND, device=ring.device) + phase[:, None]) % FRAMES_PER_SECOND

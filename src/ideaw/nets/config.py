@@ -1,20 +1,20 @@
-"""What a network is made of. A weight file carries this, so it can be built again from the file alone."""
+"""Sizes and choices of a network. A weight file carries them, so that it can be built again from the file alone."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ideaw.audio.grid import NUM_BINS
 
 
-@dataclass(frozen=True)
-class NetConfig:
-    """Sizes and choices of one dual-stage network; the defaults are ours, `PAPER` is the paper's."""
+class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One dual-stage network; the defaults are those of the shipped model, `PAPER` is the paper's."""
 
     message_bits: int = 46
     code_bits: int = 10
     message_slots: int = 98
-    """Carriers of the training. A code spreads the message's bits over learned ones (as many as bits: none); over tiles
-    it may be any, so these are chosen when the model is exported."""
+    """Coded bits of a message in training. Learned carriers keep them, and an FEC code spreads the bits over them (as
+    many slots as bits: uncoded); over keyed tiles any number works, so they are chosen when the model is exported."""
     code_slots: int = 98
     """The same of the locating code."""
     message_blocks: int = 4
@@ -26,30 +26,30 @@ class NetConfig:
     code_width: int = 56
     """The same of stage 2."""
     shared: bool = True
-    """Whether the extractor runs the embedder's own blocks backwards, as in the paper, or a copy trained apart."""
+    """Whether the extractor runs the embedder's own blocks backwards, as in the paper, or a copy of its own."""
     balance_blocks: int = 1
     balance_width: int = 56
     domain: Literal["magnitude", "spectrum", "wavelet"] = "magnitude"
-    """What the blocks work on: the logarithms of the magnitudes relative to their envelope, or, as in the paper,
-    the complex spectrum. `wavelet` is the rival of `nets/wavelet.py`: of these fields it has bits, slots, blocks (as
-    layers) and width of the message."""
+    """What the blocks work on: log-magnitudes relative to the spectral envelope or, as in the paper, the complex
+    spectrum. `wavelet` is the rival of `nets/rivals/wavelet.py`: of these fields it has bits, slots, blocks (as layers)
+    and width of the message."""
     squeeze: int = 24
     """Neighbouring bins folded into channels: 24 gives 20 bands, 1 is full resolution."""
     clamp: float = 1.0
-    """The scales are exp of something within ± this."""
+    """Bound of the log-scale of a coupling."""
     skip: float = 0.3
     """Initial gain of the learned shortcut in the first block of each stage; 0 leaves it out."""
     shaping: float = 0.4
-    """Power of the host's envelope that residuals follow (of magnitudes only): more takes the mark away from
-    where the host is quiet."""
+    """Power of the host's envelope that residuals follow (magnitudes only): more takes the mark away from where the
+    host is quiet."""
     headroom: float | None = None
-    """dB above the host's masking curve that residuals of magnitudes may reach as they leave the network. They are then
-    about 8 dB louder than the host, so that at 38 dB they end 46 dB lower. None: any."""
+    """dB above the host's masking curve that residuals may reach as they leave the network (magnitudes only). They are
+    then about 8 dB louder than the host, so that at 38 dB they end 46 dB lower. None: no bound."""
     auxiliary: Literal["zero", "random"] = "zero"
     """What the extractor puts in the watermark stream, where the embedder had the watermark."""
     carriers: Literal["tiles", "learned"] = "tiles"
-    """How bits become a watermark stream: each has its own tiles of time and frequency, or length regulators
-    are learned, as in the paper: signals, or for magnitudes streams."""
+    """How slots become a watermark stream: each has its own tiles of time and frequency, drawn from a key, or length
+    regulators are learned, as in the paper: signals, or for magnitudes streams."""
 
     @property
     def bands(self) -> int:
@@ -62,20 +62,20 @@ class NetConfig:
         return self.bands * self.squeeze
 
     @property
-    def parts(self) -> int:
-        """Numbers in a stream for every bin."""
+    def components(self) -> int:
+        """Numbers in a stream for every bin: a magnitude, or real and imaginary part."""
         return 1 if self.domain == "magnitude" else 2
 
     @property
     def channels(self) -> int:
-        """Channels of a stream: every number of every bin of a band."""
-        return self.parts * self.squeeze
+        """Channels of a squeezed stream: every component of every bin of a band."""
+        return self.components * self.squeeze
 
     @property
     def context(self) -> dict[str, int]:
-        """Function → frames to each side of a moment that it can see: one for each convolution in a row."""
+        """Exported function → receptive field in frames to each side: one for each convolution in a row."""
         convolutions = {"conv": 3, "dense": 5}[self.subnet]
-        # Of a stage's last block only what it does to the host is marked, and the code's first does not look at it;
+        # Marking needs of a stage's last block only the host's half, and the code's first half does not see the host;
         # backwards, the last net of stage 2 is left to `read`, which needs all of stage 1 but its last.
         message, code = 2 * self.message_blocks - 1, max(2 * self.code_blocks - 1, 0)
         nets = {

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
-from ideaw.nets.kinds import AnyNet
-from ideaw.nets.wavelet import Wavelet
+from ideaw.nets.build import AnyNet
+from ideaw.nets.rivals.wavelet import WaveletNet
 
 
-def parameters(model: AnyNet) -> dict[str, int]:
-    """Numbers that are trained, by part."""
-    if isinstance(model, Wavelet):
+def count_parameters(model: AnyNet) -> dict[str, int]:
+    """Part of the network → its trained numbers; "carriers" are all that belong to no other part."""
+    if isinstance(model, WaveletNet):
         parts: dict[str, nn.Module] = {"encoder": model.encoder, "decoder": model.decoder}
     else:
         parts = {"stage 1": model.message_stage, "stage 2": model.code_stage, "balance block": model.balance}
@@ -22,19 +22,19 @@ def parameters(model: AnyNet) -> dict[str, int]:
     return counts | {"carriers": sum(p.numel() for p in model.parameters()) - sum(counts.values())}
 
 
-def multiply_adds(model: AnyNet) -> dict[str, int]:
-    """Function → multiply-adds of its convolutions for one second of audio: of ours, FRAMES_PER_SECOND times those of a frame."""
-    device = model.sharpness.device
-    if isinstance(model, Wavelet):
-        audio, stream = (
-            torch.zeros((1, SEGMENT_SAMPLES), device=device),
-            torch.zeros((1, FRAMES_PER_SECOND, model.width), device=device),
-        )
+def count_multiply_adds(model: AnyNet) -> dict[str, int]:
+    """Function → multiply-adds of its convolutions for one second of audio."""
+    device = model.llr_scale.device
+    if isinstance(model, WaveletNet):
+        audio = torch.zeros((1, SEGMENT_SAMPLES), device=device)
+        stream = torch.zeros((1, FRAMES_PER_SECOND, model.stream_width), device=device)
         return {
             "embed": _count(model, lambda: model.mark(audio, stream)),
             "message": _count(model, lambda: model.listen(audio)),
         }
-    spectrum, stream = torch.zeros((1, 1, NUM_BINS, 2), device=device), torch.zeros((1, 1, model.width), device=device)
+    # Convolutions over frames cost the same in each, so one frame is enough.
+    spectrum = torch.zeros((1, 1, NUM_BINS, 2), device=device)
+    stream = torch.zeros((1, 1, model.stream_width), device=device)
     return {
         "embed": FRAMES_PER_SECOND * _count(model, lambda: model.mark(spectrum, stream, stream)),
         "locate": FRAMES_PER_SECOND * _count(model, lambda: model.locate(spectrum)),
@@ -44,6 +44,7 @@ def multiply_adds(model: AnyNet) -> dict[str, int]:
 
 @torch.no_grad()
 def _count(model: nn.Module, run: Callable[[], object]) -> int:
+    """Multiply-adds of the convolutions that a call runs."""
     total = 0
 
     def add(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:

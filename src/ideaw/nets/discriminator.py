@@ -5,11 +5,16 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from ideaw.nets.spectrum import level, stft
+from ideaw.nets.level import level
+from ideaw.nets.stft import stft
 
 
 class Discriminator(nn.Module):
-    """(batch, SEGMENT) audio → logit (batch,), positive for marked (the paper's label 1)."""
+    """A convolutional classifier of spectra.
+
+    Args:
+        width: Channels of the first layer; the last has four times as many.
+    """
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -20,6 +25,8 @@ class Discriminator(nn.Module):
         self.decide = nn.Linear(4 * width, 1)
 
     def forward(self, audio: Tensor) -> Tensor:
+        """(batch, SEGMENT_SAMPLES) audio → logit (batch,), positive for marked (the paper's label 1)."""
         spectrum = stft(audio / level(audio))
-        seen = torch.stack([spectrum.real, spectrum.imag], 1)
-        return self.decide(self.layers(seen).mean((2, 3)))[:, 0]
+        components = torch.stack([spectrum.real, spectrum.imag], 1)
+        logits: Tensor = self.decide(self.layers(components).mean((2, 3)))
+        return logits[:, 0]

@@ -1,4 +1,4 @@
-"""What the blocks work on, and how a change of it becomes a residual of the spectrum.
+"""The domain that the blocks work in, and how a change there becomes a residual of the spectrum.
 
 Spectra are pairs of numbers, (batch, frames, NUM_BINS, 2), so that the whole network can be exported. Streams are
 squeezed: neighbouring bins become channels, (batch, channels, frames, bands).
@@ -12,92 +12,124 @@ from ideaw.audio import masking
 from ideaw.audio.grid import NUM_BINS, WINDOW_SAMPLES
 from ideaw.nets.config import NetConfig
 
-NEAR = 9
-"""Bins over which the envelope is taken: 144 Hz."""
+ENVELOPE_BINS = 9
+"""Width of the moving average that gives the spectral envelope: 144 Hz."""
 
-SILENCE = 1e-6
-"""Power below which everything is silence, relative to white audio of level 1."""
+POWER_FLOOR = 1e-6
+"""Power added to every bin's envelope, relative to white audio of level 1: below it everything is silence."""
 
-GAP = 0.05
-"""Power, relative to that around it, below which a bin is a gap whatever it holds."""
+LOG_OFFSET = 0.05
+"""Power relative to the envelope that is added before the logarithm: deeper gaps all look alike."""
 
-EVERY = 3
-"""The nets are told the envelope at every so-manieth bin."""
+CONDITION_STRIDE_BINS = 3
+"""The nets are conditioned on the envelope at every third bin of a band."""
 
 
-class Magnitudes:
-    """Logarithms of the magnitudes, relative to their envelope in the frame; phases stay as they are.
+class MagnitudeDomain:
+    """Log-magnitudes relative to their envelope in the frame; phases stay as they are.
 
     Shifts, polarity and all-pass filters leave magnitudes alone and a phase vocoder keeps most of them; relative to
     the envelope, quiet and loud, speech and music look alike. The residual is the host itself, a little louder or
-    softer in every bin, so it is heard least.
+    softer in every bin, so the host masks it best.
+
+    Args:
+        config: Bins, squeeze, shaping and headroom.
     """
 
     def __init__(self, config: NetConfig) -> None:
         self.config = config
-        self.side = len(range(1, config.squeeze, EVERY))
-        self._bands = masking.Bands.of(WINDOW_SAMPLES, config.bins).each(torch.from_numpy)
+        self.condition_channels = len(range(1, config.squeeze, CONDITION_STRIDE_BINS))
+        self._bands = masking.BarkBands.for_window(WINDOW_SAMPLES, config.bins).map_arrays(torch.from_numpy)
 
-    def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
-        """A spectrum → the host stream, and the envelope's level, which the nets are told besides."""
-        power = self._power(spectrum)
-        around = envelope(power)
-        levels = fold(around.log(), 1, self.config.bands)[:, 1::EVERY]
-        return fold(0.5 * (power / around + GAP).log(), 1, self.config.bands), 0.25 * levels
+    def analyse(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
+        """Split a spectrum into the host stream and the conditioning: the level of the envelope.
 
-    def residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
-        """What a change of the stream does to the spectrum."""
+        Args:
+            spectrum: (batch, frames, NUM_BINS, 2).
+
+        Returns:
+            (batch, channels, frames, bands) and (batch, condition_channels, frames, bands).
+        """
         power = self._power(spectrum)
-        gain = unfold(change, 1) * envelope(power) ** ((self.config.shaping - 1) / 2)
+        smooth = envelope(power)
+        levels = squeeze_bins(smooth.log(), 1, self.config.bands)[:, 1::CONDITION_STRIDE_BINS]
+        return squeeze_bins(0.5 * (power / smooth + LOG_OFFSET).log(), 1, self.config.bands), 0.25 * levels
+
+    def to_residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
+        """Turn a change of the host stream into a residual of its spectrum.
+
+        Args:
+            spectrum: (batch, frames, NUM_BINS, 2) of the host.
+            change: (batch, channels, frames, bands).
+
+        Returns:
+            (batch, frames, NUM_BINS, 2).
+        """
+        power = self._power(spectrum)
+        gain = unsqueeze_bins(change, 1) * envelope(power) ** ((self.config.shaping - 1) / 2)
         if self.config.headroom is not None:
-            gain = gain * self._softening(power, gain.square() * power, self.config.headroom)
+            gain = gain * self._masking_gain(power, gain.square() * power, self.config.headroom)
         return F.pad(spectrum[..., : self.config.bins, :] * gain[..., None], (0, 0, 0, NUM_BINS - self.config.bins))
 
-    def _softening(self, host: Tensor, residual: Tensor, headroom: float) -> Tensor:
-        """(batch, frames, bins) powers → gains: no band of the residual is more than `headroom` dB above the curve."""
-        bands = self._bands.each(lambda part: part.to(host.device))
-        allowed = masking.curve(host, bands, torch.log10) * 10 ** (headroom / 10)
-        there = residual @ bands.inside.T
-        return (allowed / there.clamp_min(SILENCE)).clamp_max(1).sqrt() @ bands.inside
+    def _masking_gain(self, host: Tensor, residual: Tensor, headroom: float) -> Tensor:
+        """Gains (batch, frames, bins) that keep every band of the residual within `headroom` dB above the curve.
+
+        Args:
+            host: (batch, frames, bins) power.
+            residual: (batch, frames, bins) power.
+            headroom: dB.
+        """
+        bands = self._bands.map_arrays(lambda part: part.to(host.device))
+        allowed = masking.masking_curve(host, bands, torch.log10) * 10 ** (headroom / 10)
+        band_power = residual @ bands.inside.T
+        gain: Tensor = (allowed / band_power.clamp_min(POWER_FLOOR)).clamp_max(1).sqrt() @ bands.inside
+        return gain
 
     def _power(self, spectrum: Tensor) -> Tensor:
+        """(batch, frames, NUM_BINS, 2) → (batch, frames, bins)."""
         return spectrum[..., : self.config.bins, :].square().sum(-1)
 
 
-class Spectrum:
-    """The complex spectrum as it is: the paper's choice."""
+class SpectrumDomain:
+    """The complex spectrum as it is: the paper's choice.
 
-    side = 0
+    Args:
+        config: Bins and squeeze.
+    """
+
+    condition_channels = 0
 
     def __init__(self, config: NetConfig) -> None:
         self.config = config
 
-    def look(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
-        """A spectrum → the host stream, and nothing besides."""
-        stream = fold(spectrum[..., : self.config.bins, :].transpose(2, 3).flatten(2), 2, self.config.bands)
+    def analyse(self, spectrum: Tensor) -> tuple[Tensor, Tensor]:
+        """(batch, frames, NUM_BINS, 2) → the host stream (batch, channels, frames, bands), and no conditioning."""
+        components = spectrum[..., : self.config.bins, :].transpose(2, 3).flatten(2)
+        stream = squeeze_bins(components, 2, self.config.bands)
         return stream, stream[:, :0]
 
-    def residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
-        """What a change of the stream does to the spectrum: the same."""
-        pairs = unfold(change, 2).unflatten(2, (2, -1)).transpose(2, 3)
+    def to_residual(self, spectrum: Tensor, change: Tensor) -> Tensor:
+        """(batch, channels, frames, bands) → the same change as (batch, frames, NUM_BINS, 2)."""
+        pairs = torch.unflatten(unsqueeze_bins(change, 2), 2, (2, -1)).transpose(2, 3)
         return F.pad(pairs, (0, 0, 0, NUM_BINS - self.config.bins))
 
 
 def envelope(power: Tensor) -> Tensor:
-    """(batch, frames, bins) power → the mean power around every bin, in its frame."""
-    # Sums of three sums of three: on a CPU a seventh of the time of a moving mean.
-    padded = F.pad(power, (NEAR // 2, NEAR // 2))
+    """(batch, frames, bins) power → its moving average over ENVELOPE_BINS of the same frame, plus POWER_FLOOR."""
+    # Sums of three sums of three: on a CPU a seventh of the time of a pooling layer.
+    padded = F.pad(power, (ENVELOPE_BINS // 2, ENVELOPE_BINS // 2))
     threes = padded[..., :-2] + padded[..., 1:-1] + padded[..., 2:]
-    return (threes[..., :-6] + threes[..., 3:-3] + threes[..., 6:]) / NEAR + SILENCE
+    return (threes[..., :-6] + threes[..., 3:-3] + threes[..., 6:]) / ENVELOPE_BINS + POWER_FLOOR
 
 
-def fold(lines: Tensor, parts: int, bands: int) -> Tensor:
-    """(batch, frames, parts · bins) → (batch, channels, frames, bands): neighbouring bins become channels."""
-    # Part by part, since five axes at once are seven times as slow to move on a CPU as four.
-    folded = torch.cat([part.unflatten(2, (bands, -1)).permute(0, 3, 1, 2) for part in lines.chunk(parts, 2)], 1)
-    return folded.contiguous(memory_format=torch.channels_last) if folded.is_cuda else folded
+def squeeze_bins(stream: Tensor, components: int, bands: int) -> Tensor:
+    """(batch, frames, components · bins) → (batch, channels, frames, bands): neighbouring bins become channels."""
+    # Component by component, since five axes at once are seven times as slow to move on a CPU as four.
+    parts = [torch.unflatten(part, 2, (bands, -1)).permute(0, 3, 1, 2) for part in stream.chunk(components, 2)]
+    squeezed = torch.cat(parts, 1)
+    return squeezed.contiguous(memory_format=torch.channels_last) if squeezed.is_cuda else squeezed
 
 
-def unfold(folded: Tensor, parts: int) -> Tensor:
-    """The way back."""
-    return torch.cat([part.permute(0, 2, 3, 1).flatten(2) for part in folded.chunk(parts, 1)], 2)
+def unsqueeze_bins(squeezed: Tensor, components: int) -> Tensor:
+    """(batch, channels, frames, bands) → (batch, frames, components · bins): the inverse of `squeeze_bins`."""
+    return torch.cat([part.permute(0, 2, 3, 1).flatten(2) for part in squeezed.chunk(components, 1)], 2)

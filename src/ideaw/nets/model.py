@@ -11,121 +11,153 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from ideaw.nets.blocks import InvertibleBlock, mixed_precision, subnet_kind
-from ideaw.nets.carriers import Carriers, LearnedSignals, LearnedStreams, drawn
+from ideaw.nets.blocks import InvertibleBlock, mixed_precision, subnet_class
+from ideaw.nets.carriers import Carriers, keyed_carriers
 from ideaw.nets.config import NetConfig
-from ideaw.nets.domains import Magnitudes, Spectrum, fold, unfold
-from ideaw.nets.spectrum import istft, level, stft
+from ideaw.nets.domains import MagnitudeDomain, SpectrumDomain, squeeze_bins, unsqueeze_bins
+from ideaw.nets.level import level, scale_to_snr
+from ideaw.nets.stft import istft, stft
+
+INIT_LLR_SCALE = 0.1
+"""LLR per unit of an extracted stream, before training."""
 
 
 class Stage(nn.Module):
-    """A row of invertible blocks: host and watermark stream in, host and watermark stream out."""
+    """A row of invertible blocks.
 
-    def __init__(self, config: NetConfig, blocks: int, width: int, side: int) -> None:
+    Args:
+        config: Sizes of the streams.
+        blocks: Number of blocks.
+        width: Hidden channels of their subnets.
+        condition_channels: Channels of the conditioning.
+    """
+
+    def __init__(self, config: NetConfig, blocks: int, width: int, condition_channels: int) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(InvertibleBlock(config, width, i == 0, side) for i in range(blocks))
+        self.blocks = nn.ModuleList(InvertibleBlock(config, width, i == 0, condition_channels) for i in range(blocks))
 
-    def forward(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """Host and watermark stream in, both out: (batch, channels, frames, bands) each."""
         for block in self.blocks:
-            x, s = block(x, s, side)
+            x, s = block(x, s, condition)
         return x, s
 
-    def find(self, x: Tensor, s: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-        """The inverse as far as the watermark stream that came in; the host stream is left for `clear`."""
+    def invert_mark(self, x: Tensor, s: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """The inverse as far as the watermark stream that came in; the host stream is left for `invert_host`."""
         for number, block in reversed(list(enumerate(self.blocks))):
             assert isinstance(block, InvertibleBlock)
-            s = block.find(x, s, side)
-            x = block.clear(x, s) if number else x
+            s = block.invert_mark(x, s, condition)
+            x = block.invert_host(x, s) if number else x
         return x, s
 
-    def clear(self, x: Tensor, s: Tensor) -> Tensor:
-        """The rest of the way: the host stream without what the first block has added to it."""
+    def invert_host(self, x: Tensor, s: Tensor) -> Tensor:
+        """The rest of the inverse: the host stream that came in, without what the first block has added to it."""
         for block in self.blocks[:1]:
             assert isinstance(block, InvertibleBlock)
-            x = block.clear(x, s)
+            x = block.invert_host(x, s)
         return x
 
 
 class BalanceBlock(nn.Module):
-    """Brings attacked audio back towards what the inverse stages expect: (batch, channels, …) to the same size."""
+    """Brings attacked audio back towards what the inverse stages expect.
 
-    def __init__(self, config: NetConfig, side: int) -> None:
+    Args:
+        config: Number and width of its subnets.
+        condition_channels: Channels of the conditioning.
+    """
+
+    def __init__(self, config: NetConfig, condition_channels: int) -> None:
         super().__init__()
-        make = subnet_kind(config)
+        subnet = subnet_class(config)
         self.nets = nn.ModuleList(
-            make(config.channels + side, config.balance_width, config.channels, config.bands)
+            subnet(config.channels + condition_channels, config.balance_width, config.channels, config.bands)
             for _ in range(config.balance_blocks)
         )
 
-    def forward(self, x: Tensor, side: Tensor) -> Tensor:
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        """(batch, channels, frames, bands) → the same shape."""
         for net in self.nets:
             with mixed_precision(x):
-                correction = net(torch.cat([x, side], 1))
+                correction = net(torch.cat([x, condition], 1))
             x = x + correction.float()
         return x
 
 
 class Ideaw(nn.Module):
-    """The network of one configuration, as it is trained and exported."""
+    """The network of one configuration, as it is trained and exported, with keyed carriers.
+
+    Args:
+        config: Its sizes and choices.
+    """
 
     def __init__(self, config: NetConfig) -> None:
         super().__init__()
         self.config = config
-        self.domain = (Magnitudes if config.domain == "magnitude" else Spectrum)(config)
-        self.message_stage = Stage(config, config.message_blocks, config.message_width, self.domain.side)
-        self.code_stage = Stage(config, config.code_blocks, config.code_width, self.domain.side)
+        self.domain = (MagnitudeDomain if config.domain == "magnitude" else SpectrumDomain)(config)
+        conditions = self.domain.condition_channels
+        self.message_stage = Stage(config, config.message_blocks, config.message_width, conditions)
+        self.code_stage = Stage(config, config.code_blocks, config.code_width, conditions)
         self.message_reader: Stage | None = None
         self.code_reader: Stage | None = None
         if not config.shared:
             self.message_reader, self.code_reader = copy.deepcopy((self.message_stage, self.code_stage))
-        self.balance = BalanceBlock(config, self.domain.side)
-        signals = config.carriers == "learned" and config.domain == "spectrum"
-        self.sharpness = nn.Parameter(torch.full((2,), 1.0 if signals else 0.1))
-        """Of a reading of message and of code: how many log-odds a unit of the stream is worth."""
-        if config.carriers == "learned":
-            start, learned = torch.Generator().manual_seed(1), LearnedSignals if signals else LearnedStreams
-            self.message_carriers = learned(config, config.message_slots, start)
-            self.code_carriers = learned(config, config.code_slots, start)
+        self.balance = BalanceBlock(config, conditions)
+        self.llr_scale = nn.Parameter(torch.full((2,), INIT_LLR_SCALE))
+        """LLR per unit of the extracted streams of message and code."""
 
-    def carriers(self, owner: str = "training") -> tuple[Carriers, Carriers]:
-        """Carriers of message and code: learned ones, or the tiles of an owner."""
-        if self.config.carriers == "learned":
-            return self.message_carriers(), self.code_carriers()
-        device = str(self.sharpness.device)
-        message = drawn(self.config.message_slots, self.width, owner, "message", device)
-        return message, drawn(self.config.code_slots, self.width, owner, "code", device)
+    def carriers(self, key_label: str = "training") -> tuple[Carriers, Carriers]:
+        """Carriers of message and code, drawn from a label."""
+        device = str(self.llr_scale.device)
+        message = keyed_carriers(self.config.message_slots, self.stream_width, key_label, "message", device)
+        return message, keyed_carriers(self.config.code_slots, self.stream_width, key_label, "code", device)
 
     @property
-    def width(self) -> int:
+    def stream_width(self) -> int:
         """Numbers in a stream for every frame."""
-        return self.config.parts * self.config.bins
+        return self.config.components * self.config.bins
 
-    # On spectra (batch, frames, BINS, 2) and watermark streams (batch, frames, width): what is exported.
+    # On spectra (batch, frames, NUM_BINS, 2) and streams (batch, frames, stream_width): what is exported.
 
     def mark(self, host: Tensor, message: Tensor, code: Tensor | None) -> Tensor:
-        """Host and the streams of message and code (None: stage 1 alone) → the residual that marks the host."""
-        before, side = self.domain.look(host)
-        after, _ = self.message_stage(before, self._fold(message), side)
+        """The residual that marks a host.
+
+        Args:
+            host: (batch, frames, NUM_BINS, 2) spectrum of audio of level 1.
+            message: (batch, frames, stream_width) watermark stream of the message.
+            code: The same of the locating code; None: stage 1 alone.
+
+        Returns:
+            (batch, frames, NUM_BINS, 2).
+        """
+        before, condition = self.domain.analyse(host)
+        after, _ = self.message_stage(before, self._squeeze(message), condition)
         if code is not None:
-            after, _ = self.code_stage(after, self._fold(code), side)
-        return self.domain.residual(host, after - before)
+            after, _ = self.code_stage(after, self._squeeze(code), condition)
+        return self.domain.to_residual(host, after - before)
 
     def locate(self, received: Tensor, balanced: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What was received → the code's stream, and for `read` the host stream, what is told besides, and the code.
+        """Invert stage 2 as far as the locating code needs it.
 
-        The host still has in it what the first block of stage 2 added: only a message needs it without.
+        Args:
+            received: (batch, frames, NUM_BINS, 2) spectrum of audio of level 1.
+            balanced: Whether the balance block comes first.
+
+        Returns:
+            The code's stream (batch, frames, stream_width), and what `read` goes on from: host stream, conditioning
+            and the code's stream, squeezed. That host stream still holds what the first block of stage 2 added: only
+            the message needs it without.
         """
-        host, side = self.domain.look(received)
+        host, condition = self.domain.analyse(received)
         if balanced:
-            host = self.balance(host, side)
-        host, found = (self.code_reader or self.code_stage).find(host, self._auxiliary(host), side)
-        return self.sharpness[1] * unfold(found, self.config.parts), host, side, found
+            host = self.balance(host, condition)
+        host, code = (self.code_reader or self.code_stage).invert_mark(host, self._auxiliary(host), condition)
+        return self.llr_scale[1] * unsqueeze_bins(code, self.config.components), host, condition, code
 
-    def read(self, host: Tensor, side: Tensor, found: Tensor) -> Tensor:
-        """What `locate` left for it → the message's stream."""
-        return self._read_first_stage((self.code_reader or self.code_stage).clear(host, found), side)
+    def read(self, host: Tensor, condition: Tensor, code: Tensor) -> Tensor:
+        """The message's stream (batch, frames, stream_width) from what `locate` leaves, all of it squeezed."""
+        return self._read_first_stage((self.code_reader or self.code_stage).invert_host(host, code), condition)
 
-    # On segments (batch, SEGMENT) of 16 kHz audio; slots (batch, slots) of −1 and +1.
+    # On segments (batch, SEGMENT_SAMPLES) of 16 kHz audio; slots (batch, slots) of −1 and +1.
 
     def embed(
         self,
@@ -136,16 +168,25 @@ class Ideaw(nn.Module):
         carriers: tuple[Carriers, Carriers],
         phase: Tensor | None = None,
     ) -> Tensor:
-        """Audio with the mark in it, exactly `snr` dB below it (None: as the network leaves it).
+        """Mark segments.
 
-        `phase` (batch,) is the frame of the ring that the segment begins with. Without a code, stage 1 alone.
+        Args:
+            audio: (batch, SEGMENT_SAMPLES).
+            message: (batch, message_slots).
+            code: (batch, code_slots); None: stage 1 alone.
+            snr: dB that the mark lies below each segment, exactly; None: as the network leaves it.
+            carriers: Of message and code.
+            phase: (batch,) frame of the ring that each segment begins with.
+
+        Returns:
+            (batch, SEGMENT_SAMPLES).
         """
-        loudness = level(audio)
+        rms = level(audio)
         code_stream = None if code is None else carriers[1].stream(code, phase)
-        spectrum = torch.view_as_real(stft(audio / loudness))
+        spectrum = torch.view_as_real(stft(audio / rms))
         residual = self.mark(spectrum, carriers[0].stream(message, phase), code_stream)
-        residual = istft(torch.view_as_complex(residual.contiguous())) * loudness
-        return audio + (residual if snr is None else limit(residual, audio, snr))
+        residual = istft(torch.view_as_complex(residual.contiguous())) * rms
+        return audio + (residual if snr is None else scale_to_snr(residual, audio, snr))
 
     def extract(
         self,
@@ -154,37 +195,40 @@ class Ideaw(nn.Module):
         phase: Tensor | None = None,
         balanced: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """Logits of the slots of message and code, positive for 1."""
-        code, *rest = self.locate(_spectrum(audio), balanced)
-        return carriers[0].logits(self.read(*rest), phase), carriers[1].logits(code, phase)
+        """LLRs of the slots of message and code, (batch, slots) each, positive for +1.
+
+        Args:
+            audio: (batch, SEGMENT_SAMPLES).
+            carriers: Of message and code.
+            phase: (batch,) frame of the ring that each segment begins with.
+            balanced: Whether the balance block comes first.
+        """
+        code, *state = self.locate(_normalised_spectrum(audio), balanced)
+        return carriers[0].slot_llrs(self.read(*state), phase), carriers[1].slot_llrs(code, phase)
 
     def extract_first_stage(
         self, audio: Tensor, carriers: tuple[Carriers, Carriers], phase: Tensor | None = None
     ) -> Tensor:
-        """Logits of the message's slots where only stage 1 has marked."""
-        return carriers[0].logits(self._read_first_stage(*self.domain.look(_spectrum(audio))), phase)
+        """LLRs of the message's slots (batch, slots) where only stage 1 has marked; arguments as in `extract`."""
+        host, condition = self.domain.analyse(_normalised_spectrum(audio))
+        return carriers[0].slot_llrs(self._read_first_stage(host, condition), phase)
 
-    def _read_first_stage(self, host: Tensor, side: Tensor) -> Tensor:
-        _, message = (self.message_reader or self.message_stage).find(host, self._auxiliary(host), side)
-        return self.sharpness[0] * unfold(message, self.config.parts)
+    def _read_first_stage(self, host: Tensor, condition: Tensor) -> Tensor:
+        _, message = (self.message_reader or self.message_stage).invert_mark(host, self._auxiliary(host), condition)
+        return self.llr_scale[0] * unsqueeze_bins(message, self.config.components)
 
-    def _fold(self, stream: Tensor) -> Tensor:
-        return fold(stream, self.config.parts, self.config.bands)
+    def _squeeze(self, stream: Tensor) -> Tensor:
+        return squeeze_bins(stream, self.config.components, self.config.bands)
 
     def _auxiliary(self, like: Tensor) -> Tensor:
         return torch.randn_like(like) if self.config.auxiliary == "random" else torch.zeros_like(like)
 
 
-def apart(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of a network whose extractor shares the embedder's, for one that only begins with a copy of them."""
+def untie_extractor(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of a network with shared blocks, for one whose extractor has its own: they begin as a copy."""
     return {name.replace("_stage.", "_reader."): tensor for name, tensor in weights.items()} | weights
 
 
-def _spectrum(audio: Tensor) -> Tensor:
+def _normalised_spectrum(audio: Tensor) -> Tensor:
+    """(batch, samples) → (batch, frames, NUM_BINS, 2) at level 1."""
     return torch.view_as_real(stft(audio / level(audio)))
-
-
-def limit(residual: Tensor, audio: Tensor, snr: Tensor | float) -> Tensor:
-    """The residual at exactly `snr` dB below the audio, segment by segment: level by construction."""
-    allowed = audio.norm(dim=-1) * 10 ** (-torch.as_tensor(snr, device=audio.device) / 20)
-    return residual * (allowed / residual.norm(dim=-1).clamp_min(1e-9))[:, None]

@@ -1,13 +1,12 @@
-"""Eight-bit graphs: on a CPU they are three times as fast, and what they mark reads as well.
+"""Eight-bit graphs by static quantisation: on a CPU they are three times as fast, and what they mark reads as well.
 
-Weights and hidden values of the convolutions become integers. All channels of a layer share one step, so they are
-first brought to like ranges: a factor of a hidden channel in one layer is taken back in the next, which changes
-nothing in what the network computes. The ranges are measured on the packaged samples, and those of `read` on the same
-played faster and slower, too. Weights are not rounded each by itself: one makes up for what others were off by.
+Weights and hidden activations of the convolutions become integers. All channels of a layer share one step, so they are
+first brought to like ranges (cross-layer equalisation): a factor of a hidden channel in one layer is taken back in the
+next, which changes nothing in what the network computes. Ranges are calibrated on the packaged samples, and those of
+`read` on the same played faster and slower, too. Weights are rounded by GPTQ: each makes up for the errors of others.
 """
 
 import copy
-import dataclasses
 import io
 import logging
 import tempfile
@@ -20,6 +19,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import (
@@ -36,55 +36,60 @@ from ideaw.audio import files
 from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.audio.resample import mix, to_network
 from ideaw.nets.blocks import ConvSubnet
+from ideaw.nets.level import level
 from ideaw.nets.model import Ideaw
-from ideaw.nets.spectrum import istft, level, stft
+from ideaw.nets.stft import istft, stft
 
-Feed = dict[str, NDArray[np.float32]]
+GraphInputs = dict[str, NDArray[np.float32]]
+"""Input of a graph → its values."""
 
-PRECISE = {
+FLOAT_LAYERS = {
     "mark": ("code_stage.blocks.0.to_mark.", "code_stage.blocks.1.to_host."),
     "locate": ("blocks.1.to_host.nets.0.middle.", "blocks.1.to_host.nets.0.leave."),
     "read": (),
 }
-"""Graph → parts of the names of layers that keep their precision.
+"""Graph → parts of the names of layers that stay in floating point.
 
 Those of `mark` each add most noise to the residual if they alone have eight bits: it lies 21 dB below the mark as they
 are, 17 if the first has eight bits too, 12 if both have. The two of `locate` take from the host what the code's second
 block has added to it: rounded, a third more of the codes' bits are lost in segments after the stretch, none in files.
 """
 
-OUTLIERS = {"mark": 99.97, "locate": 99.8, "read": 99.8}
-"""Graph → percentile of the values up to which a range goes: a wider one would make everything else coarser.
+RANGE_PERCENTILE = {"mark": 99.97, "locate": 99.8, "read": 99.8}
+"""Graph → percentile of the activations up to which a range goes: a wider one would make everything else coarser.
 
-An extractor loses less if it cuts off more, since what stands out in attacked audio was not marked; but `locate` with
-99.5 loses one of six marks that lie under another, and `read` needs what stands out at other SPEEDS.
+An extractor loses less if it clips more, since outliers of attacked audio were not marked; but `locate` with 99.5 loses
+one of six marks that lie under another, and `read` needs the outliers at CALIBRATION_SPEEDS.
 """
 
-SPEEDS = (0.99, 1.01)
-"""At which `read` is measured, too. The values by which it makes good a change of speed are wide, and so rare in audio
-as it is that they would be cut off: with them two of three bits that were lost 1 % faster are right.
+CALIBRATION_SPEEDS = (0.99, 1.01)
+"""Speeds at which `read` is calibrated, too. The activations by which it makes good a change of speed are wide, and so
+rare at unit speed that they would be clipped: with them two of three bits that were lost 1 % faster are right.
 """
 
-DAMPING = 0.01
-"""Share of the mean energy of all inputs that is added to each one's: rounding is then not fitted to chance."""
+UNIT_SPEED_COPIES = 3
+"""How many times the audio at unit speed counts in the calibration of `read`, for once at each other speed."""
 
-COPIES = 3
-"""How many times as much the audio as it is counts there as the audio at each of these speeds."""
+CALIBRATION_SECONDS = 4
+"""Of each sample, that ranges are calibrated on."""
 
-SECONDS = 4
-"""Of each sample, that the ranges are measured on."""
+CALIBRATION_MARK_GAIN = 0.01
+"""Amplitude of the mark relative to the host in the calibration audio: an SNR of 40 dB."""
+
+GPTQ_DAMPING = 0.01
+"""Share of the mean input energy that is added to the diagonal of the Gram matrix, against overfitting."""
 
 
-def equalise(model: Ideaw) -> None:
+def equalise_ranges(model: Ideaw) -> None:
     """Bring the hidden channels of every subnet to like ranges, by powers of two, so that weights stay exact."""
     ranges: dict[ConvSubnet, Tensor] = {}
     hooks = [
-        layer.register_forward_pre_hook(_watch(ranges, net))
+        layer.register_forward_pre_hook(_range_hook(ranges, net))
         for net in model.modules()
         if isinstance(net, ConvSubnet)
         for layer in (net.middle, net.leave)
     ]
-    feeds(model)
+    calibration_inputs(model)
     for hook in hooks:
         hook.remove()
     with torch.no_grad():
@@ -100,165 +105,178 @@ def equalise(model: Ideaw) -> None:
                 layer.weight.copy_(layer.weight.half())  # exact but for the smallest
 
 
-def _watch(ranges: dict[ConvSubnet, Tensor], net: ConvSubnet) -> Callable[[nn.Module, tuple[Tensor]], None]:
-    """Keeps the widest value of every channel that goes into a layer of a subnet."""
+def _range_hook(ranges: dict[ConvSubnet, Tensor], net: ConvSubnet) -> Callable[[nn.Module, tuple[Tensor]], None]:
+    """A hook that records in `ranges` the largest magnitude of every channel that goes into a layer of a subnet."""
 
-    def watch(layer: nn.Module, inputs: tuple[Tensor]) -> None:
+    def record(layer: nn.Module, inputs: tuple[Tensor]) -> None:
         widest = inputs[0].detach().abs().amax((0, 2, 3)).clamp_min(1e-6)
         ranges[net] = torch.maximum(ranges.get(net, widest), widest)
 
-    return watch
+    return record
 
 
 @torch.no_grad()
-def feeds(model: Ideaw) -> dict[str, Feed]:
-    """Graph → inputs as they occur: the packaged samples, marked with random bits and found again.
+def calibration_inputs(model: Ideaw) -> dict[str, GraphInputs]:
+    """Graph → typical inputs: the packaged samples, marked with random bits and located again.
 
     They are marked without a headroom, as the extractor has learned to read them. Inputs of `read` are the samples
-    COPIES times, then once at each of the SPEEDS.
+    UNIT_SPEED_COPIES times, then once at each of the CALIBRATION_SPEEDS.
     """
     audio = torch.from_numpy(np.stack([_sample(name) for name in ("speech.flac", "music.ogg")]))
     spectrum = torch.view_as_real(stft(audio / level(audio)))
-    chance = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     streams = []
     for carriers in model.carriers("calibration"):
-        slots = 2.0 * torch.randint(2, (SECONDS * len(audio), len(carriers.write)), generator=chance) - 1
-        streams.append(carriers.stream(slots, None).reshape(len(audio), SECONDS * FRAMES_PER_SECOND, -1))
+        rows = CALIBRATION_SECONDS * len(audio)
+        slots = 2.0 * torch.randint(2, (rows, len(carriers.write)), generator=generator) - 1
+        streams.append(carriers.stream(slots, None).reshape(len(audio), CALIBRATION_SECONDS * FRAMES_PER_SECOND, -1))
     message, code = streams
-    free = copy.copy(model)
-    free.domain = type(model.domain)(dataclasses.replace(model.config, headroom=None))
-    residual = free.mark(spectrum, message, code)
-    received = spectrum + residual * (0.01 * spectrum.norm() / residual.norm())
-    heard = [model.locate(received)[1:]] * COPIES
-    heard += [model.locate(_played(received, speed))[1:] for speed in SPEEDS]
-    rest = [torch.cat(parts) for parts in zip(*heard, strict=True)]
-    model.read(*rest)
-    given = {
+    unbounded = copy.copy(model)
+    unbounded.domain = type(model.domain)(replace(model.config, headroom=None))
+    residual = unbounded.mark(spectrum, message, code)
+    received = spectrum + residual * (CALIBRATION_MARK_GAIN * spectrum.norm() / residual.norm())
+    states = [model.locate(received)[1:]] * UNIT_SPEED_COPIES
+    states += [model.locate(_change_speed(received, speed))[1:] for speed in CALIBRATION_SPEEDS]
+    state = [torch.cat(tensors) for tensors in zip(*states, strict=True)]
+    model.read(*state)  # for the hooks of `equalise_ranges`
+    inputs = {
         "mark": {"host": spectrum, "message": message, "code": code},
         "locate": {"received": received},
-        "read": dict(zip(("host", "side", "found"), rest, strict=True)),
+        "read": dict(zip(("host", "side", "found"), state, strict=True)),
     }
-    return {graph: {name: value.numpy() for name, value in inputs.items()} for graph, inputs in given.items()}
+    return {graph: {name: value.numpy() for name, value in tensors.items()} for graph, tensors in inputs.items()}
 
 
-def _played(spectrum: Tensor, speed: float) -> Tensor:
-    """(batch, frames, BINS, 2), played so many times as fast."""
+def _change_speed(spectrum: Tensor, speed: float) -> Tensor:
+    """(batch, frames, NUM_BINS, 2), played so many times as fast."""
     audio = istft(torch.view_as_complex(spectrum))
     return torch.view_as_real(stft(batch.speed(audio, batch.Draw.at(0, 0, audio.device), speed)))
 
 
-def eight_bit(graph: onnx.ModelProto, name: str, feed: Feed) -> onnx.ModelProto:
-    """The graph with its convolutions in eight bits."""
+def quantise_graph(graph: onnx.ModelProto, name: str, inputs: GraphInputs) -> onnx.ModelProto:
+    """A graph with its convolutions in eight bits.
+
+    Args:
+        graph: In floating point.
+        name: Which of FLOAT_LAYERS and RANGE_PERCENTILE apply.
+        inputs: What it is calibrated on.
+    """
     convolutions = [node for node in graph.graph.node if node.op_type == "Conv"]
     if not convolutions:
         return graph
-    precise = [node.name for node in convolutions if any(layer in node.input[1] for layer in PRECISE[name])]
-    with tempfile.TemporaryDirectory() as folder, _quietly(), redirect_stdout(io.StringIO()):
+    excluded = [node.name for node in convolutions if any(layer in node.input[1] for layer in FLOAT_LAYERS[name])]
+    # Without the advice to prepare the graph first: it is made from a network that knows its shapes.
+    with tempfile.TemporaryDirectory() as folder, errors_only(None), redirect_stdout(io.StringIO()):
         source, target = Path(folder) / "source.onnx", Path(folder) / "target.onnx"
-        apart = _inputs_apart(graph)
-        onnx.save(apart, source)
+        separated = _duplicate_conv_inputs(graph)
+        onnx.save(separated, source)
         quantize_static(
             source,
             target,
-            _Once(feed),
+            _SingleBatchReader(inputs),
             quant_format=QuantFormat.QDQ,
             op_types_to_quantize=["Conv"],
-            nodes_to_exclude=precise,
+            nodes_to_exclude=excluded,
             per_channel=True,
             reduce_range=True,  # processors without VNNI would saturate
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
             calibrate_method=CalibrationMethod.Percentile,
-            extra_options={"CalibPercentile": OUTLIERS[name]},
+            extra_options={"CalibPercentile": RANGE_PERCENTILE[name]},
         )
-        rounded = onnx.load(target)
-    _round_together(rounded, apart, feed)
-    return rounded
+        quantised = onnx.load(target)
+    _round_gptq(quantised, separated, inputs)
+    return quantised
 
 
-def _round_together(rounded: onnx.ModelProto, graph: onnx.ModelProto, feed: Feed) -> None:
-    """Round the weights of the graph anew: what comes out of a convolution shall be right, not each weight (GPTQ).
+def _round_gptq(quantised: onnx.ModelProto, graph: onnx.ModelProto, inputs: GraphInputs) -> None:
+    """Round the weights of a quantised graph by GPTQ: the outputs of a convolution shall be right, not each weight.
 
-    One weight after the other is rounded, those of the strongest inputs first, and what it is off by is taken back by
-    those to come, as far as their inputs go along with its own.
+    One weight after the other is rounded, those of the strongest inputs first, and its error is compensated by those
+    to come, as far as their inputs correlate with its own.
+
+    Args:
+        quantised: Changed in place.
+        graph: The same in floating point.
+        inputs: What the correlations are measured on.
     """
-    steps = {tensor.name: tensor for tensor in rounded.graph.initializer}
+    tensors = {tensor.name: tensor for tensor in quantised.graph.initializer}
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.graph.initializer}
-    for name, products in _input_products(graph, weights, feed).items():
-        if f"{name}_quantized" not in steps or not products.any():
-            continue  # keeps its precision, or has nothing to do
-        stored = steps[f"{name}_quantized"]
-        nearest, step = (numpy_helper.to_array(steps[f"{name}_{part}"]) for part in ("quantized", "scale"))
-        wanted = weights[name].reshape(len(step), -1) / step[:, None].astype(np.float64)
-        order = np.argsort(-np.diag(products))
-        damped = products + DAMPING * np.diag(products).mean() * np.eye(len(products))
-        shares = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
-        together, most = np.empty_like(wanted), np.abs(nearest).max()
-        for place, column in enumerate(order):
-            together[:, column] = np.rint(wanted[:, column]).clip(-most, most)
-            off = (wanted[:, column] - together[:, column]) / shares[place, place]
-            wanted[:, order[place + 1 :]] -= off[:, None] * shares[place, place + 1 :]
-        stored.CopyFrom(numpy_helper.from_array(together.reshape(nearest.shape).astype(nearest.dtype), stored.name))
+    for name, gram in _input_grams(graph, weights, inputs).items():
+        if f"{name}_quantized" not in tensors or not gram.any():
+            continue  # stays in floating point, or has nothing to do
+        stored = tensors[f"{name}_quantized"]
+        nearest, step = (numpy_helper.to_array(tensors[f"{name}_{part}"]) for part in ("quantized", "scale"))
+        target = weights[name].reshape(len(step), -1) / step[:, None].astype(np.float64)
+        order = np.argsort(-np.diag(gram))
+        damped = gram + GPTQ_DAMPING * np.diag(gram).mean() * np.eye(len(gram))
+        factor = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
+        rounded, largest = np.empty_like(target), np.abs(nearest).max()
+        for row, column in enumerate(order):
+            rounded[:, column] = np.rint(target[:, column]).clip(-largest, largest)
+            error = (target[:, column] - rounded[:, column]) / factor[row, row]
+            target[:, order[row + 1 :]] -= error[:, None] * factor[row, row + 1 :]
+        stored.CopyFrom(numpy_helper.from_array(rounded.reshape(nearest.shape).astype(nearest.dtype), stored.name))
 
 
-def _input_products(
-    graph: onnx.ModelProto, weights: dict[str, NDArray[np.float32]], feed: Feed
+def _input_grams(
+    graph: onnx.ModelProto, weights: dict[str, NDArray[np.float32]], inputs: GraphInputs
 ) -> dict[str, NDArray[np.float64]]:
-    """Weight of a convolution → (inputs, inputs): products of what it multiplies at a place, added up over all."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(graph)
+    """Weight of a convolution → Gram matrix (patch, patch) of the patches that it is multiplied with."""
+    probed = onnx.ModelProto()
+    probed.CopyFrom(graph)
     convolutions = [node for node in graph.graph.node if node.op_type == "Conv"]
-    inputs = [node.input[0] for node in convolutions]
-    watched.graph.output.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in inputs)
-    session = onnxruntime.InferenceSession(watched.SerializeToString(), providers=["CPUExecutionProvider"])
-    products: dict[str, NDArray[np.float64]] = {}
-    for item in range(len(next(iter(feed.values())))):
-        given = session.run(inputs, {name: value[item : item + 1] for name, value in feed.items()})
-        for node, values in zip(convolutions, given, strict=True):
-            places = _multiplied(node, torch.from_numpy(values), weights[node.input[1]].shape[2:])
-            products[node.input[1]] = products.get(node.input[1], 0) + (places @ places.T).double().numpy()
-    return products
+    names = [node.input[0] for node in convolutions]
+    probed.graph.output.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names)
+    session = onnxruntime.InferenceSession(probed.SerializeToString(), providers=["CPUExecutionProvider"])
+    grams: dict[str, NDArray[np.float64]] = {}
+    for item in range(len(next(iter(inputs.values())))):
+        activations = session.run(names, {name: value[item : item + 1] for name, value in inputs.items()})
+        for node, values in zip(convolutions, activations, strict=True):
+            patches = _patches(node, torch.from_numpy(values), weights[node.input[1]].shape[2:])
+            grams[node.input[1]] = grams.get(node.input[1], 0) + (patches @ patches.T).double().numpy()
+    return grams
 
 
-def _multiplied(node: onnx.NodeProto, values: Tensor, kernel: tuple[int, ...]) -> Tensor:
-    """(1, channels, height, width) that a convolution is given → (inputs, places): what it multiplies at each."""
+def _patches(node: onnx.NodeProto, values: Tensor, kernel: tuple[int, ...]) -> Tensor:
+    """(1, channels, height, width) input of a convolution → (patch, places), as im2col has it."""
     options = {option.name: helper.get_attribute_value(option) for option in node.attribute}
     above, left, below, right = options["pads"]
     padded = nn.functional.pad(values, (left, right, above, below))
     return nn.functional.unfold(padded, kernel, dilation=tuple(options["dilations"]))[0]
 
 
-def _inputs_apart(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph with an input for every convolution that nothing else uses, so that nothing else has it in eight bits.
+def _duplicate_conv_inputs(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph with a copy of its input for every convolution, so that nothing else gets it in eight bits.
 
     A session leaves the copies out again.
     """
-    apart = onnx.ModelProto()
-    apart.CopyFrom(graph)
-    del apart.graph.node[:]
+    separated = onnx.ModelProto()
+    separated.CopyFrom(graph)
+    del separated.graph.node[:]
     for node in graph.graph.node:
         if node.op_type == "Conv":
-            apart_from_it = helper.make_node("Identity", [node.input[0]], [f"{node.name}_input"], f"{node.name}_copy")
-            node.input[0] = apart_from_it.output[0]
-            apart.graph.node.append(apart_from_it)
-        apart.graph.node.append(node)
-    return apart
+            duplicate = helper.make_node("Identity", [node.input[0]], [f"{node.name}_input"], f"{node.name}_copy")
+            node.input[0] = duplicate.output[0]
+            separated.graph.node.append(duplicate)
+        separated.graph.node.append(node)
+    return separated
 
 
-class _Once(CalibrationDataReader):
-    """One batch to measure ranges on."""
+class _SingleBatchReader(CalibrationDataReader):  # type: ignore[misc]
+    """One batch to calibrate ranges on."""
 
-    def __init__(self, feed: Feed) -> None:
-        self._feeds: Iterator[Feed] = iter([feed])
+    def __init__(self, inputs: GraphInputs) -> None:
+        self._batches: Iterator[GraphInputs] = iter([inputs])
 
-    def get_next(self) -> Feed | None:
-        return next(self._feeds, None)
+    def get_next(self) -> GraphInputs | None:
+        return next(self._batches, None)
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the advice to prepare the graph first: it is made from a network that knows its shapes."""
-    logger = logging.getLogger()
+def errors_only(logger_name: str | None) -> Iterator[None]:
+    """Nothing below an error from a logger (None: the root)."""
+    logger = logging.getLogger(logger_name)
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -268,8 +286,8 @@ def _quietly() -> Iterator[None]:
 
 
 def _sample(name: str) -> NDArray[np.float32]:
-    """The first seconds of a packaged sample, as the network hears them."""
+    """The first seconds of a packaged sample, mono at the network's rate, (CALIBRATION_SECONDS · SEGMENT_SAMPLES,)."""
     with resources.as_file(resources.files("ideaw").joinpath("samples", name)) as path:
         recording = files.read(path)
     mono = to_network(mix(recording.samples)[:, None], recording.rate)[0]
-    return np.resize(mono, SECONDS * SEGMENT_SAMPLES)
+    return np.resize(mono, CALIBRATION_SECONDS * SEGMENT_SAMPLES)

@@ -9,7 +9,8 @@ from torch import Tensor
 from ideaw.audio import level as numpy_level
 from ideaw.audio import stft as numpy_spectrum
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, NUM_BINS, SEGMENT_SAMPLES
-from ideaw.nets.spectrum import istft, level, stft
+from ideaw.nets.level import level
+from ideaw.nets.stft import istft, stft
 
 # Both sides compute in single precision, in another order.
 SINGLE = 1e-5
@@ -65,7 +66,7 @@ def test_the_level_is_that_of_numpy(speech: NDArray[np.float32], gain: float) ->
     ours = level(torch.from_numpy(faded)[None])[0].numpy()
     # Single precision against double; the level is what audio is divided by, so its relative error counts.
     assert np.abs(ours / numpy_level.level(faded) - 1).max() < 1e-4
-    assert ours.min() >= numpy_level.FLOOR * 0.9999
+    assert ours.min() >= numpy_level.LEVEL_FLOOR * 0.9999
 
 
 def test_the_level_of_a_steady_tone_is_its_rms() -> None:
