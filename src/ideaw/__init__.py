@@ -1,10 +1,18 @@
 """Inaudible, robust messages in audio: `load` a model, `embed` a message, `detect` it again."""
 
-from ideaw.engine.network import Card
+import logging
+from importlib.metadata import version
+
 from ideaw.errors import AudioError, FileError, IdeawError, MessageError, MissingExtraError, ModelError
 from ideaw.keys import Key
-from ideaw.marker import Marker, detect_file, embed_file, load, model_names
+from ideaw.marker import Marker, load
+from ideaw.models import Card, model_names
 from ideaw.results import Detection, Segment
+from ideaw.shortcuts import detect_file, embed_file
+
+__version__ = version("ideaw")
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "AudioError",
@@ -18,6 +26,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "Segment",
+    "__version__",
     "detect_file",
     "embed_file",
     "load",

@@ -1,199 +1,257 @@
-"""From the traces of a search to an answer: which messages are there, where, and how sure that is.
+"""Is there a mark, and what does it say: one loop over hypotheses, one counter of trials, one decision.
 
 Code and message have carriers of their own. In audio without the mark of a key their signs are independent, so the
-chances of both by accident multiply; `combined` is what their product is worth.
+probabilities of both by accident multiply; Fisher's method says what their product is worth.
 """
 
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ideaw.audio.buffer import Progress, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
-from ideaw.engine.decode import Decoded, contradicts, decode_seconds
-from ideaw.engine.network import Network
-from ideaw.engine.scan import WORTH_READING
-from ideaw.engine.search import PER_SECOND, Search, Trace
+from ideaw.audio.resample import Resampler, network_length
+from ideaw.engine.correlate import CANDIDATE_P
+from ideaw.engine.decode import decode_seconds
+from ideaw.engine.network import Network, single_threaded_blas
+from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
+from ideaw.hypotheses import Hypothesis, Screening, Speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
 from ideaw.results import Detection, Segment
 
-SURE = 1e-6
-"""The chance of an accident below which a mark counts as found: one in a million files …"""
+FILE_P = 1e-6
+"""Probability of an accident below which a mark counts as found: one in a million files …"""
 
-HOURS = 10_000
+FALSE_ALARM_HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
 
-LIKELY = 1e-3
-"""The same chance for further traces of a key of which a mark was found."""
+SAME_KEY_P = 1e-3
+"""The same probability for further stretches of a key of which a mark was found."""
 
-STEADY = 3
+MIN_SPEED_SECONDS = 3
 """Seconds from which on their distances tell how fast audio was played."""
 
-LEAST_PART, MOST_PARTS = 2, 8
-"""Seconds in a row that say something else before they are read by themselves, and how many such parts are tried."""
+MAX_HASH_BITS = 256
+"""What is drawn from a key passes through SHA-256: no longer key makes an accident less likely."""
+
+logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Found:
-    """A trace, how many such codes accidents give on average, and what it says."""
+@dataclass
+class TrialCounter:
+    """Everything that was tried, and could have taken unmarked audio for marked; p-values are made here alone.
 
-    trace: Trace
-    chance: float
-    most: float
-    """How many accidents give of any trace that is read."""
-    reading: Decoded
-    parts: int = 1
-    """How many there are of it."""
+    A track's `log_p` bounds the probability of any such track under one hypothesis, with one key, in one chunk: of all
+    of these it is that times their number (union bound). A message's p-value bounds one decoding, whatever it says.
+    """
+
+    hypotheses: int
+    """How many may be searched: those that were not are counted too, since the excerpt chose which."""
+    keys: Sequence[Key]
+    chunks: int = 1
+    """Chunks of one hypothesis; of a stream also its answers, each of which may be an accident."""
 
     @property
-    def p_value(self) -> float:
-        """The chance of all this by accident; a trace of n parts was read less than 2 · n times."""
-        if self.reading.message is None:
-            return min(1.0, self.chance)
-        return combined(self.chance, min(1.0, 2 * self.parts * self.reading.p_value), self.most)
+    def searches(self) -> int:
+        """Searches for one key in one chunk."""
+        return self.hypotheses * len(self.keys) * self.chunks
+
+    def track_p(self, log_p: float) -> float:
+        """How many tracks as strong as this accidents give on average; as a probability where it is below 1."""
+        return self.searches * math.exp(log_p)
+
+    def joint_p(self, stretch: MarkedStretch) -> float:
+        """The probability of a stretch by accident: of its track and, where it was decoded, of its message.
+
+        Every track below CANDIDATE_P is decoded, so accidents give up to `searches` · CANDIDATE_P of them.
+        """
+        track_p = self.track_p(stretch.log_p)
+        if stretch.decoded.message is None:
+            return min(1.0, track_p)
+        message_p = min(1.0, stretch.decodings * stretch.decoded.p_value)
+        return fisher_product_p(track_p, message_p, self.searches * CANDIDATE_P)
+
+    def reported_p(self, p: float, key_index: int) -> float:
+        """A probability as it may be told: no accident is less likely than guessing the key."""
+        return max(min(1.0, p), 2.0 ** -min(8 * len(self.keys[key_index]), MAX_HASH_BITS))
 
 
-def decide(search: Search, keys: Sequence[Key], seconds: float, looks: int = 1, pace: float = 1.0) -> Detection:
-    """The answer for audio of so many seconds, in which `looks` searches are made, this one at speed `pace`."""
-    tried = looks * len(keys) * max(search.chunks, 1)
-    limit = min(SURE, seconds / 3600 / HOURS)
-    least = min(1.0, tried * math.exp(search.log_p))
-    found: list[Found] = []
-    for trace in search.traces:
-        parts = _messages(trace, search.owners[trace.owner])
-        chance, most = tried * math.exp(trace.log_p), tried * WORTH_READING
-        found.extend(Found(part, chance, most, reading, len(parts)) for part, reading in parts)
-    together = _together(found, search.owners)
-    readable = sorted((each for each in (*found, *together) if each.reading.message), key=lambda each: each.p_value)
-    best = readable[0] if readable and readable[0].p_value < limit else None
-    if best is None:
-        there = [each for each in found if each.chance < limit]
-        logits = min(there, key=lambda each: each.chance).reading.llrs if there else ()
-        return Detection(False, None, least, _segments(there, keys, seconds, pace), tuple(map(float, logits)), None)
-    # What else there is of the same key need not be as sure.
-    sure = [each for each in found if each.p_value < (LIKELY if each.trace.owner == best.trace.owner else limit)]
-    assert best.reading.message is not None
-    return Detection(
-        True,
-        best.reading.message.content,
-        best.p_value,
-        _segments(sure, keys, seconds, pace),
-        tuple(map(float, best.reading.llrs)),
-        keys[best.trace.owner],
-        _speed(best.trace, pace),
-    )
+class Detector:
+    """Finds the marks of some keys.
 
-
-def _speed(trace: Trace, pace: float) -> float:
-    """How fast audio was played in which a trace was found at `pace`: its seconds tell what the pace leaves over.
-
-    Few seconds cannot tell: each begins at a whole hop, 1.6 % of it. Nor is audio that was found as it is called faster
-    or slower than it was meant to be.
+    Args:
+        network: the model, which has a locating code.
+        keys: whose marks are looked for.
+        speeds: which other speeds are tried where nothing is found.
     """
-    seconds = np.concatenate([[0], np.rint(np.diff(trace.starts) / FRAMES_PER_SECOND).cumsum()])
-    if pace == 1 or len(seconds) < STEADY:
-        return pace
-    hops, _ = np.polyfit(seconds, trace.starts, 1, w=np.maximum(trace.scores, 0))
-    return float(pace * FRAMES_PER_SECOND / hops)
+
+    def __init__(self, network: Network, keys: Sequence[Key], speeds: Speeds = "near") -> None:
+        self._network, self._keys, self._speeds = network, keys, speeds
+        self._channels = [network.channels(key) for key in keys]
+
+    @single_threaded_blas()
+    def detect(
+        self,
+        open_blocks: Callable[[], Iterable[NDArray[np.floating]]],
+        rate: int,
+        channels: int,
+        length: int | None,
+        progress: Progress | None,
+    ) -> Detection:
+        """The answer for audio that can be gone through again and again.
+
+        Args:
+            open_blocks: gives the audio from its beginning, `(n, channels)` blocks.
+            rate: in Hz.
+            channels: of every block.
+            length: samples per channel, if that is known.
+            progress: receives the share that is done.
+        """
+        excerpt = excerpt_for(rate, channels)
+        blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
+        trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys)
+        best = self._test(Hypothesis(), blocks, rate, trials)
+        if not best.found:
+            screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
+            for hypothesis in screening.hypotheses():
+                best = min(best, self._test(hypothesis, open_blocks(), rate, trials), key=_rank)
+                if best.found:
+                    break
+        if progress:
+            progress(1.0)
+        return best
+
+    def detect_stream(
+        self, blocks: Iterable[NDArray[np.floating]], rate: int, latency_seconds: int
+    ) -> Iterator[Detection]:
+        """What is known by now of the mix of `(n, channels)` blocks, every few seconds and at the end."""
+        search = Search(self._network, self._channels)
+        search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
+        resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
+        trials = TrialCounter(1, self._keys)
+        for block in blocks:
+            length += len(block)
+            with single_threaded_blas():
+                search.push(resampler.push(Hypothesis().select(block)))
+                answer = None
+                if search.chunks > answers:
+                    answers = search.chunks
+                    # Every answer so far may have been an accident, in any of the chunks up to then.
+                    trials.chunks = answers**2
+                    answer = _decide(search, trials, length / rate)
+            if answer is not None:
+                yield answer
+        with single_threaded_blas():
+            search.push(resampler.finish(network_length(length, rate)))
+            search.finish()
+            trials.chunks = max(search.chunks, 1) ** 2
+            answer = _decide(search, trials, length / rate)
+        yield answer
+
+    def _test(
+        self, hypothesis: Hypothesis, blocks: Iterable[NDArray[np.floating]], rate: int, trials: TrialCounter
+    ) -> Detection:
+        """The answer for the whole audio under one hypothesis."""
+        count = 1 if hypothesis.channels is None else len(hypothesis.channels)
+        resampler, length = Resampler(rate / hypothesis.speed, SAMPLE_RATE, count), 0
+        search = Search(self._network, self._channels, CHUNK_HOPS // count)  # in about as much memory as one channel
+        for block in blocks:
+            length += len(block)
+            search.push(resampler.push(hypothesis.select(block)))
+        search.push(resampler.finish(round(network_length(length, rate) * hypothesis.speed)))
+        search.finish()
+        trials.chunks = max(search.chunks, 1)
+        detection = _decide(search, trials, length / rate, hypothesis.speed)
+        logger.debug("%s: %s, p = %.1e", hypothesis, detection.status, detection.p_value)
+        return detection
 
 
-def combined(one: float, other: float, most: float = 1.0) -> float:
-    """The chance that the product of two independent p-values is as small as that of these (Fisher).
+def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
+    """The probability that the product of two independent p-values is as small as that of these (Fisher).
 
-    The first may be a number of accidents, up to `most`, that are as good: each of them is tried with the second.
+    The first may be an expected number of accidents, up to `most`, that are as good: each is tried with the second.
     """
     product = one * other
     return min(1.0, product * (1 + math.log(max(most, 1.0) / product))) if product > 0 else 0.0
 
 
-def _messages(trace: Trace, owner: Network, least: int = 0) -> list[tuple[Trace, Decoded]]:
-    """What a trace says; in parts where marked pieces were put together so that their seconds follow each other."""
-    reading = decode_seconds(trace.values, owner.message.code, owner.key)
-    seconds = len(trace.starts)
-    least = least or max(LEAST_PART, seconds // MOST_PARTS)
-    if reading.payloads is not None:
-        runs = _others(trace, owner, reading)
-        cuts = sorted({edge for run in runs for edge in run} - {0, seconds})
-    else:
-        cuts = [seconds // 2] if seconds >= 2 * least and not reading.missing_seconds else []
-    if not cuts:
-        return [(trace, reading)]
-    parts = _merged([found for part in _cut(trace, cuts) for found in _messages(part, owner, least)])
-    # Parts that say nothing by themselves may be what one message has left of itself.
-    return parts if any(said.message for _, said in parts) else [(trace, reading)]
+def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float = 1.0) -> Detection:
+    """The answer for audio of so many seconds, as it was searched at one speed."""
+    limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
+    stretches, keys = search.stretches, trials.keys
+    readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
+    best = min(readable, key=trials.joint_p, default=None)
+    if best is not None and (p := trials.joint_p(best)) < limit:
+        # What else there is of the same key need not be as sure.
+        sure = [
+            stretch
+            for stretch in stretches
+            if trials.joint_p(stretch) < (SAME_KEY_P if stretch.key_index == best.key_index else limit)
+        ]
+        assert best.decoded.message is not None
+        return Detection(
+            "found",
+            best.decoded.message.content,
+            trials.reported_p(p, best.key_index),
+            _segments(sure, keys, seconds, speed),
+            tuple(map(float, best.decoded.llrs)),
+            keys[best.key_index].fingerprint,
+            _measured_speed(best, speed),
+        )
+    present = [stretch for stretch in stretches if trials.track_p(stretch.log_p) < limit]
+    p = min(1.0, trials.track_p(search.log_p))
+    if not present:
+        return Detection("none", None, p, [], ())
+    strongest = min(present, key=lambda stretch: stretch.log_p)
+    p = trials.reported_p(p, strongest.key_index)
+    llrs = tuple(map(float, strongest.decoded.llrs))
+    return Detection("unreadable", None, p, _segments(present, keys, seconds, speed), llrs)
 
 
-def _others(trace: Trace, owner: Network, reading: Decoded) -> list[tuple[int, int]]:
-    """Seconds in a row, from the first to before the last, that say something else than the whole trace."""
-    assert reading.payloads is not None
-    other = contradicts(trace.values, reading.payloads, owner.message.code)
-    other[1:-1] |= other[:-2] & other[2:]
-    edges = np.flatnonzero(np.diff(other, prepend=False, append=False)).reshape(-1, 2)
-    longest = sorted(edges.tolist(), key=lambda run: run[0] - run[1])[:MOST_PARTS]
-    runs = []
-    for begin, end in longest:
-        if end - begin >= LEAST_PART:
-            said = decode_seconds(trace.values[begin:end], owner.message.code, owner.key)
-            # Weak seconds disagree too; only those that surely say something else are another piece.
-            if said.message not in (None, reading.message) and said.p_value < SURE:
-                runs.append((begin, end))
-    return runs
+def _pool(search: Search) -> Iterator[MarkedStretch]:
+    """What all stretches of a key say together, where none of them says it alone: a long message in pieces."""
+    for key_index, channels in enumerate(search.keys):
+        pieces = [stretch for stretch in search.stretches if stretch.key_index == key_index]
+        joined = len(pieces) > 1 or any(piece.joined for piece in pieces)
+        if joined and all(piece.decoded.message is None for piece in pieces):
+            llrs = np.concatenate([piece.llrs for piece in pieces])
+            decoded = decode_seconds(llrs, channels.message.fec, channels.key)
+            strongest = min(pieces, key=lambda piece: piece.log_p)
+            yield replace(strongest, decoded=decoded, decodings=1 + sum(piece.decodings for piece in pieces))
 
 
-def _merged(parts: list[tuple[Trace, Decoded]]) -> list[tuple[Trace, Decoded]]:
-    """The parts, with those as one that follow each other and say the same."""
-    out = parts[:1]
-    for trace, said in parts[1:]:
-        before, said_before = out[-1]
-        if said.message is not None and said.message == said_before.message:
-            whole: dict[str, Any] = {
-                name: np.concatenate([getattr(before, name), getattr(trace, name)]) for name in PER_SECOND
-            }
-            surest = min(said_before, said, key=lambda each: each.p_value)
-            out[-1] = replace(before, last=trace.last, **whole), surest
-        else:
-            out.append((trace, said))
-    return out
+def _rank(detection: Detection) -> tuple[bool, float]:
+    return not detection.found, detection.p_value
 
 
-def _cut(trace: Trace, cuts: list[int]) -> list[Trace]:
-    """The trace as several, cut before these seconds."""
-    edges = [0, *cuts, len(trace.starts)]
-    parts = []
-    for begin, end in pairwise(edges):
-        first = trace.first if begin == 0 else int(trace.starts[begin])
-        last = trace.last if end == len(trace.starts) else int(trace.starts[end])
-        kept = {name: getattr(trace, name)[begin:end] for name in PER_SECOND}
-        parts.append(replace(trace, first=first, last=last, **kept))
-    return parts
+def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
+    """How fast audio was played in which a stretch was found at `speed`: its seconds tell what that leaves over.
+
+    Few seconds cannot tell: each begins at a whole hop, 1.6 % of it. Nor is audio that was found as it is called faster
+    or slower than it was meant to be.
+    """
+    seconds = np.concatenate([[0], np.rint(np.diff(stretch.starts) / FRAMES_PER_SECOND).cumsum()])
+    if speed == 1 or len(seconds) < MIN_SPEED_SECONDS:
+        return speed
+    hops, _ = np.polyfit(seconds, stretch.starts, 1, w=np.maximum(stretch.scores, 0))
+    return float(speed * FRAMES_PER_SECOND / hops)
 
 
-def _together(found: list[Found], owners: Sequence[Network]) -> list[Found]:
-    """What all traces of a key say together, where none of them says it alone: a long message in pieces."""
-    out = []
-    for number, owner in enumerate(owners):
-        mine = [each for each in found if each.trace.owner == number]
-        if len(mine) > 1 and not any(each.reading.message for each in mine):
-            values = np.concatenate([each.trace.values for each in mine])
-            surest = min(mine, key=lambda each: each.chance)
-            out.append(replace(surest, reading=decode_seconds(values, owner.message.code, owner.key), parts=len(mine)))
-    return out
-
-
-def _segments(found: list[Found], keys: Sequence[Key], seconds: float, pace: float) -> list[Segment]:
+def _segments(stretches: list[MarkedStretch], keys: Sequence[Key], seconds: float, speed: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
-    second = HOP_SAMPLES / SAMPLE_RATE / pace
+    hop_seconds = HOP_SAMPLES / SAMPLE_RATE / speed
     return [
         Segment(
-            min(each.trace.first * second, seconds),
-            min(each.trace.last * second, seconds),
-            float(each.trace.scores.mean()),
-            each.reading.message is not None,
-            None if each.reading.message is None else each.reading.message.content,
-            keys[each.trace.owner],
+            min(stretch.first * hop_seconds, seconds),
+            min(stretch.last * hop_seconds, seconds),
+            float(stretch.scores.mean()),
+            stretch.decoded.message is not None,
+            None if stretch.decoded.message is None else stretch.decoded.message.content,
+            keys[stretch.key_index].fingerprint,
         )
-        for each in sorted(found, key=lambda each: each.trace.first)
+        for stretch in sorted(stretches, key=lambda stretch: stretch.first)
     ]

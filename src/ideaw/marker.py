@@ -1,511 +1,281 @@
-"""The front door: load a model, mark audio, find the mark again; arrays or files.
+"""The front door: load a model, mark audio, find the mark again; arrays, streams or files.
 
-Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the
-samples → added to the untouched original. Detection goes: the mix at 16 kHz → the code's place → the message; where
-that says nothing, the same with the channels apart, and at other speeds.
+Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the samples → added to
+the untouched original (`engine/embedder.py`). Detection goes: the mix at 16 kHz → the locating code's place → the
+message; where that says nothing, the channels apart, and other speeds (`detector.py`).
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
-from importlib import resources
-from importlib.resources.abc import Traversable
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
-from ideaw.audio.buffer import Progress, SampleBuffer, split_blocks, with_progress
+from ideaw.audio.buffer import Progress, split_blocks, with_progress
 from ideaw.audio.checks import (
-    MIN_LEVEL_DBFS,
     check_channels,
     check_finite,
     check_length,
-    check_not_silent,
-    check_rate,
     check_samples,
+    check_stream,
+    integer_rate,
 )
-from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.pcm import as_float, quantisation_step, restore
-from ideaw.audio.resample import Resampler, mix, network_length
-from ideaw.detector import decide
-from ideaw.engine.blas import single_threaded
-from ideaw.engine.embedding import BLOCK, Embedding
-from ideaw.engine.excerpts import ALL, CLOSER, NEAR, are_apart, best_channels, best_speed, enough
-from ideaw.engine.network import Card, Network
-from ideaw.engine.scan import WORTH_READING
-from ideaw.engine.search import CHUNK, Search
-from ideaw.engine.segments import embed_segments, extract_segments
-from ideaw.engine.strength import fit_to_grid
-from ideaw.errors import AudioError, IdeawError, MessageError, ModelError
-from ideaw.keys import PUBLIC, Key
-from ideaw.modem.locating_code import locating_code
+from ideaw.audio.pcm import as_float, quantisation_step
+from ideaw.detector import Detector
+from ideaw.engine.embedder import STREAM_BLOCK_SECONDS, Embedder, EmbedSettings
+from ideaw.engine.network import Network
+from ideaw.errors import IdeawError, ModelError
+from ideaw.hypotheses import Speeds, check_speeds
+from ideaw.keys import PUBLIC, Key, require_key
+from ideaw.models import find_model
 from ideaw.payload.framing import Plan, capacity
 from ideaw.payload.message import Message
 from ideaw.results import Detection
+from ideaw.segment_marker import SegmentMarker, check_snr
 
-DEFAULT_MODEL = "46+10"
-
-Speeds = Literal["none", "near", "all"]
-_SPEEDS: dict[Speeds, tuple[float, ...]] = {"none": (), "near": NEAR, "all": ALL}
-
-LOWEST_SNR, HIGHEST_SNR = 0.0, 100.0
-"""SNRs in dB that can be asked for."""
-
-STREAM_BLOCK = 2
-"""Seconds that are marked at once in a stream, where they are waited for."""
-
-MOST_HELD = 4_000_000
-"""Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
-
-STREAM_LATENCY = 10
-"""Seconds that a search in a stream may take, unless it is told otherwise."""
-
-BLOCK_SECONDS = 5
+ARRAY_BLOCK_SECONDS = 5
 """Seconds of an array that are taken at once."""
 
-LEFT = 0.25
-"""Share of a mark that must be left when it is rounded to the samples' width: at 0.17 it was lost, at 0.26 found."""
+DETECT_LATENCY_SECONDS = 10
+"""Seconds that an answer in a stream may take, unless it is told otherwise."""
 
-UNCLIPPED = 0.7
-"""Share of a mark that must be left where samples are kept within full scale: at 0.67 it was lost, at 0.74 found."""
-
-Given = str | bytes | Iterable[int | bool]
+MessageLike = str | bytes | Iterable[int | bool]
 """A message as users give it: text, bytes, or a sequence of zeros and ones."""
 
-
-def model_names() -> list[str]:
-    """The names of the packaged models."""
-    return sorted(entry.name for entry in _packaged().iterdir() if entry.joinpath("card.json").is_file())
+PathLike = str | os.PathLike[str]
 
 
-def model_folder(name: str) -> Traversable:
-    """Where a packaged model lies."""
-    return _packaged().joinpath(name)
+def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
+    """A marker that is ready to embed and detect.
 
+    Args:
+        model: name of a packaged model, or path of a model folder that you trust (None: the default, "46+10").
+        key: marks made with it are found with no other. Keys separate owners and obscure what a message says; they do
+            not hide that a mark is there, do not stop its removal, and a found mark alone does not prove who made it.
+        threads: how many threads the network may use (None: all cores).
 
-def _packaged() -> Traversable:
-    return resources.files("ideaw").joinpath("weights")
-
-
-def load(model: str | os.PathLike[str] | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
-    """A marker with a packaged model (by its name; None: the default) or with the model folder at a path.
-
-    Marks made with a `key` are found with no other. `threads` is how many the network may use (None: all cores).
+    Raises:
+        ModelError: there is no such model, or it does not fit this version.
+        IdeawError: `key` is no key, or `threads` is less than 1.
     """
-    name = DEFAULT_MODEL if model is None else os.fspath(model)
-    if name in (known := model_names()):
-        return Marker(Network(model_folder(name), threads, _packaged()), key)
-    if Path(name).is_dir():
-        return Marker(Network(Path(name), threads), key)
-    packaged = ", ".join(known) or "none"
-    raise ModelError(f'there is no model "{name}"; packaged: {packaged}; or give the path of a model folder')
+    return Marker(Network(find_model(model), threads), require_key(key))
 
 
-class Marker:
-    """One model, ready to mark and to find with a key; made by `load`. It may be shared between threads."""
+class Marker(SegmentMarker):
+    """One model with a key; made by `load`. It may be shared between threads, and pickled while its key is public.
 
-    def __init__(self, network: Network, key: Key = PUBLIC) -> None:
-        self._network, self._key = network.with_key(key), key
-        self._code = locating_code(network.card.code_bits, key)
-
-    @property
-    def card(self) -> Card:
-        """What the model says about itself."""
-        return self._network.card
-
-    @property
-    def weights(self) -> str:
-        """Which weights these are, as sixteen digits: models of one name may be trained anew."""
-        return self._network.weights
-
-    @property
-    def message_bits(self) -> int:
-        """Message bits in one second."""
-        return self.card.message_bits
-
-    @property
-    def code_bits(self) -> int:
-        """Bits of the locating code."""
-        return self.card.code_bits
-
-    # Audio of any length
+    Samples are `(n,)` or `(n, channels)` floats or integer PCM, 1 s or more, up to 16 channels; rates whole numbers of
+    Hz from 8,000 to 192,000. Wrong ones raise `AudioError`, files that cannot be read or written `FileError`.
+    `progress` is called with the share of the work that is done, 0 to 1.
+    """
 
     def embed(
         self,
         samples: ArrayLike,
-        rate: int,
-        message: Given,
+        rate: float,
+        message: MessageLike,
         *,
         snr: float | None = None,
         progress: Progress | None = None,
-    ) -> NDArray:
-        """`(n,)` or `(n, channels)` samples with the message in every second; shape, rate and type stay.
+    ) -> NDArray[Any]:
+        """Samples, of the same shape and type, with the message in every second or spread over as many as it needs.
 
-        Every second of every channel keeps at least `snr` dB (None: what the model's card says). A message that does
-        not fit into one second is spread over as many as it needs.
+        Args:
+            samples, rate, progress: see `Marker`.
+            message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
+            snr: dB that every second of every channel keeps at least (None: the card's).
+
+        Raises:
+            AudioError: the samples cannot be marked, or the mark would round or clip away.
+            MessageError: the message is empty, or does not fit into this audio.
         """
         array = np.asarray(samples)
         floats = as_float(array)
+        rate, plan = integer_rate(rate), self._plan(message)
         check_samples(floats, rate)
-        plan = Plan.of(Message.of(message), self.message_bits, self._key)
-        plan.payloads_for(len(floats) / rate)
-        marking = self._marking(plan, int(rate), floats.shape[1], snr, quantisation_step(array.dtype))
-        blocks = with_progress(split_blocks(array, BLOCK_SECONDS * int(rate)), len(array), progress)
-        marked = np.concatenate([*map(marking.push, blocks), marking.finish()])
-        marking.check()
+        plan.payloads_for(len(array) / rate)
+        embedder = self._embedder(plan, rate, floats.shape[1], quantisation_step(array.dtype), snr)
+        blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
+        marked = np.concatenate([*map(embedder.push, blocks), embedder.finish()])
+        embedder.check()
         return marked
+
+    def embed_many(
+        self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]
+    ) -> list[NDArray[Any]]:
+        """Mark many short pieces of one rate on all threads, with one text or bytes for all or a list of messages."""
+        texts = [messages] * len(arrays) if isinstance(messages, str | bytes) else list(messages)
+        if len(texts) != len(arrays):
+            raise IdeawError(f"{len(arrays)} arrays need one message, or a list of {len(arrays)}, not of {len(texts)}")
+        alone = Marker(self.network.single_worker(), self._key)
+        return self.network.map(lambda pair: alone.embed(pair[0], rate, pair[1]), list(zip(arrays, texts, strict=True)))
 
     def embed_stream(
         self,
         blocks: Iterable[ArrayLike],
-        rate: int,
-        message: Given,
+        rate: float,
+        message: MessageLike,
         *,
         snr: float | None = None,
-        latency: int = STREAM_BLOCK + 2,
-    ) -> Iterator[NDArray]:
+        latency: int = STREAM_BLOCK_SECONDS + 2,
+    ) -> Iterator[NDArray[Any]]:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
-        A sample comes out at most `latency` seconds after it went in: 3 or more, and the more the faster. A stream may
-        end before a long message was written once; `capacity` says how much fits into how many seconds.
+        `blocks` are of one type and number of channels. A sample comes out at most `latency` seconds after it went in:
+        3 or more, and the more the faster. Raises as `embed`, after the last block what only the end can tell.
         """
         _check_latency(latency, 3)
-        plan = Plan.of(Message.of(message), self.message_bits, self._key)
-        check_rate(rate)
-        marking = None
-        for block in blocks:
-            array = np.asarray(block)
-            floats = as_float(array)
-            check_finite(floats)
-            if marking is None:
-                marking = self._marking(plan, rate, floats.shape[1], snr, quantisation_step(array.dtype), latency - 2)
-            marked = marking.push(array)
-            if len(marked):
+        plan, rate, embedder, length = self._plan(message), integer_rate(rate), None, 0
+        for array, floats in check_stream(blocks):
+            if embedder is None:
+                step = quantisation_step(array.dtype)
+                embedder = self._embedder(plan, rate, floats.shape[1], step, snr, latency - 2)
+            length += len(array)
+            if len(marked := embedder.push(array)):
                 yield marked
-        if marking is not None:
-            yield marking.finish()
+        if embedder is not None:
+            yield embedder.finish()
+            check_length(length, rate)
+            embedder.check()
+
+    def embed_file(
+        self,
+        source: PathLike,
+        target: PathLike,
+        message: MessageLike,
+        *,
+        snr: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Mark the file `source` as `target`, another file, which appears whole or not at all; else as `embed`.
+
+        The target's extension gives the format; rate, channels, length and usual tags stay.
+        """
+        files.check_distinct(source, target)
+        plan = self._plan(message)
+        with files.open_audio(source) as recording:
+            rate, channels, length = integer_rate(recording.rate), recording.channels, recording.num_samples
+            check_channels(channels)
+            if length is not None:
+                check_length(length, rate)
+                plan.payloads_for(length / rate)
+            step = files.quantisation_step(target, recording.encoding)
+            embedder, written = self._embedder(plan, rate, channels, step, snr), 0
+            with files.create_audio(target, rate, channels, recording.encoding, length) as write:
+                for block in with_progress(recording.blocks(), length, progress):
+                    check_finite(block)
+                    written += len(block)
+                    write(embedder.push(block))
+                if written:
+                    write(embedder.finish())
+                check_length(written, rate)
+                plan.payloads_for(written / rate)
+                embedder.check()
+        if progress:
+            progress(1.0)
 
     def detect(
         self,
         samples: ArrayLike,
-        rate: int,
+        rate: float,
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
         progress: Progress | None = None,
     ) -> Detection:
-        """Search `(n,)` or `(n, channels)` samples for a mark: in their mix, then in all channels apart, or in one.
+        """Search samples for a mark: in their mix, then in all channels apart or in one, then at other speeds.
 
-        With `keys` for the marks of any of them. Where nothing is found, other `speeds` are tried: those "near" by, up
-        to 6 % off; "all" from 0.8 to 1.25; "none".
+        Args:
+            samples, rate, progress: see `Marker`.
+            keys: whose marks are looked for (None: the marker's own key).
+            speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+
+        Raises:
+            AudioError: the samples cannot be searched.
+            IdeawError: `keys` is empty or holds no keys, or `speeds` is not known.
         """
-        floats = as_float(samples)
+        detector, floats = self._detector(keys, speeds), as_float(samples)
+        rate = integer_rate(rate)
         check_samples(floats, rate)
-        length, channels = floats.shape
-        blocks = partial(split_blocks, floats, BLOCK_SECONDS * int(rate))
-        return self._detect(blocks, int(rate), channels, length, self._keys(keys), speeds, progress)
+        blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
+        return detector.detect(blocks, rate, floats.shape[1], len(floats), progress)
 
     def detect_stream(
         self,
         blocks: Iterable[ArrayLike],
-        rate: int,
+        rate: float,
         *,
         keys: Sequence[Key] | None = None,
-        latency: int = STREAM_LATENCY,
+        latency: int = DETECT_LATENCY_SECONDS,
     ) -> Iterator[Detection]:
         """Search audio that arrives in blocks, in its mix: what is known by now, every few seconds and at the end.
 
         A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
-        the seconds of so long a stretch add up. The longer it takes, the surer one must be: all answers count.
+        the seconds of so long a stretch add up. All answers count as trials.
         """
         _check_latency(latency, 5)
-        check_rate(rate)
-        tried = self._keys(keys)
-        search = self._search(tried)
-        search.chunk = latency * FRAMES_PER_SECOND - search.margin
-        resampler, length, chunks = Resampler(rate, SAMPLE_RATE, 1), 0, 0
-        for block in blocks:
-            floats = as_float(block)
-            check_finite(floats)
-            length += len(floats)
-            with single_threaded():
-                search.push(resampler.push(mix(floats)[:, None]))
-                answer = decide(search, tried, length / rate, search.chunks) if search.chunks > chunks else None
-            if answer is not None:
-                chunks = search.chunks
-                yield answer
-        with single_threaded():
-            search.push(resampler.finish(network_length(length, rate)))
-            search.finish()
-            answer = decide(search, tried, length / rate, max(search.chunks, 1))
-        yield answer
+        floats = (floats for _, floats in check_stream(blocks))
+        yield from self._detector(keys, "none").detect_stream(floats, integer_rate(rate), latency)
+
+    def detect_file(
+        self,
+        path: PathLike,
+        *,
+        keys: Sequence[Key] | None = None,
+        speeds: Speeds = "near",
+        longest: float | None = None,
+        progress: Progress | None = None,
+    ) -> Detection:
+        """Search the file at `path` as `detect` does; one that is longer than `longest` seconds raises `AudioError`."""
+        detector = self._detector(keys, speeds)
+        with files.open_audio(path) as recording:
+            rate, channels, length = integer_rate(recording.rate), recording.channels, recording.num_samples
+        check_channels(channels)
+        if length is not None:
+            check_length(length, rate, longest)
+        return detector.detect(partial(files.read_blocks, path, longest), rate, channels, length, progress)
 
     def capacity(self, seconds: float) -> int:
         """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
         return capacity(seconds, self.message_bits)
 
-    def embed_file(
-        self,
-        source: str | os.PathLike[str],
-        target: str | os.PathLike[str],
-        message: Given,
-        *,
-        snr: float | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        """Mark the file `source` as `target`, whose extension gives the format; it appears whole or not at all."""
-        files.check_distinct(source, target)
-        plan = Plan.of(Message.of(message), self.message_bits, self._key)
-        with files.open_audio(source) as recording:
-            rate, channels, frames = recording.rate, recording.channels, recording.num_samples
-            check_rate(rate)
-            check_channels(channels)
-            step = files.quantisation_step(target, recording.encoding)
-            marking = self._marking(plan, rate, channels, snr, step)
-            if frames is not None:
-                check_length(frames, rate)
-                plan.payloads_for(frames / rate)
-            length = 0
-            with files.create_audio(target, rate, channels, recording.encoding, frames) as write:
-                for block in with_progress(recording.blocks(), frames, progress):
-                    check_finite(block)
-                    length += len(block)
-                    write(marking.push(block))
-                if length:
-                    write(marking.finish())
-                check_length(length, rate)
-                plan.payloads_for(length / rate)
-                marking.check()
-        if progress:
-            progress(1.0)
+    def _plan(self, message: MessageLike) -> Plan:
+        return Plan.of(Message.of(message), self.network.card.message_bits, self._key)
 
-    def detect_file(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        keys: Sequence[Key] | None = None,
-        speeds: Speeds = "near",
-        progress: Progress | None = None,
-    ) -> Detection:
-        """Search the file at `path` for a mark; see `detect`."""
+    def _embedder(
+        self, plan: Plan, rate: int, channels: int, step: float, snr: float | None, block_seconds: int | None = None
+    ) -> Embedder:
+        self._require_locating_code()
+        settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card), step, block_seconds)
+        return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
-        def blocks() -> Iterator[NDArray[np.float64]]:
-            with files.open_audio(path) as recording:
-                length = 0
-                for block in recording.blocks():
-                    check_finite(block)
-                    length += len(block)
-                    yield block
-                check_length(length, recording.rate)
-
-        with files.open_audio(path) as recording:
-            rate, channels, frames = recording.rate, recording.channels, recording.num_samples
-        check_rate(rate)
-        check_channels(channels)
-        if frames is not None:
-            check_length(frames, rate)
-        return self._detect(blocks, rate, channels, frames, self._keys(keys), speeds, progress)
-
-    # The paper's own level: one-second segments at 16 kHz whose location is known
-
-    @single_threaded()
-    def embed_segment(
-        self, x: ArrayLike, message_bits: ArrayLike, code_bits: ArrayLike, snr: float | None = None
-    ) -> NDArray:
-        """`(16000,)` or `(batch, 16000)` with `(…, bits)` zeros and ones in it, `snr` dB below; shape and type stay."""
-        array = np.asarray(x)
-        audio = _segments(array)
-        message = _bits(message_bits, len(audio), self.message_bits, "message")
-        code = _bits(code_bits, len(audio), self.code_bits, "code")
-        wanted = self._snr(snr)
-        marked = embed_segments(self._network, audio, message, code, wanted)
-        pairs = zip(audio, marked - audio, strict=True)
-        fitted = [fit_to_grid(residual, host, wanted, SEGMENT_SAMPLES, quantisation_step(array.dtype)) for host, residual in pairs]
-        return restore(audio + np.stack(fitted), array)
-
-    @single_threaded()
-    def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """`(16000,)` or `(batch, 16000)` → logits of message and code, `(bits,)` or `(batch, bits)`; positive = 1."""
-        array = np.asarray(y)
-        message, code = extract_segments(self._network, _segments(array))
-        return (message[0], code[0]) if array.ndim == 1 else (message, code)
-
-    def _marking(
-        self, plan: Plan, rate: int, channels: int, snr: float | None, step: float, block: int | None = None
-    ) -> "_Marking":
-        self._check_code()
-        block = block or min(BLOCK, max(STREAM_BLOCK, MOST_HELD // (rate * channels)))
-        return _Marking(Embedding(self._network, plan.period_payloads, self._code, rate, channels, self._snr(snr), step, block))
-
-    @single_threaded()
-    def _detect(
-        self,
-        blocks: Callable[[], Iterable[NDArray[np.floating]]],
-        rate: int,
-        channels: int,
-        length: int | None,
-        keys: Sequence[Key],
-        speeds: Speeds,
-        progress: Progress | None,
-    ) -> Detection:
-        """The answer for audio that can be gone through in blocks again and again, of `length` if that is known."""
-        grid = _SPEEDS[speeds]
-        looks = (2 + channels if channels > 1 else 1) + len(grid) * (1 + len(CLOSER))  # those that there may be
-
-        def look(
-            through: Iterable[NDArray[np.floating]], apart: Sequence[int] | None = None, pace: float = 1.0
-        ) -> Detection:
-            voices = len(apart) if apart else 1
-            search, resampler, done = self._search(keys, voices), Resampler(rate / pace, SAMPLE_RATE, voices), 0
-            for block in through:
-                done += len(block)
-                search.push(resampler.push(block[:, apart] if apart else mix(block)[:, None]))
-            search.push(resampler.finish(round(network_length(done, rate) * pace)))
-            search.finish()
-            return decide(search, keys, done / rate, looks, pace)
-
-        loud = enough(rate, channels)
-        best = look(loud.through(with_progress(blocks(), length, progress)))
-        search, excerpt = self._search(keys), loud.samples
-        every = list(range(channels)) if channels > 1 and not best.found and are_apart(excerpt) else None
-        if every:
-            apart, chance = best_channels(search, excerpt, rate)
-            if chance < WORTH_READING:
-                best = min(best, look(blocks(), apart), key=_surest)
-        if not best.found and grid:
-            pace, chance = best_speed(search, excerpt if every else mix(excerpt)[:, None], rate, grid)
-            if chance < WORTH_READING:
-                best = min(best, look(blocks(), every, pace), key=_surest)
-        if progress:
-            progress(1.0)
-        return best
-
-    def _keys(self, keys: Sequence[Key] | None) -> Sequence[Key]:
-        """The keys to look for: the marker's own, unless others are given."""
-        if keys is not None and not keys:
+    def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
+        self._require_locating_code()
+        if keys is not None and not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
-        return [self._key] if keys is None else list(keys)
+        wanted = [self._key] if keys is None else list(map(require_key, keys))
+        return Detector(self.network, wanted, check_speeds(speeds))
 
-    def _search(self, keys: Sequence[Key], voices: int = 1) -> Search:
-        """A search for the marks of some keys, in about as much memory for several voices as for one."""
-        self._check_code()
-        codes = [locating_code(self.code_bits, key) for key in keys]
-        return Search([self._network.with_key(key) for key in keys], codes, CHUNK // voices)
+    def _require_locating_code(self) -> None:
+        if not self.network.has_locating_code:
+            name = self.network.card.name
+            raise ModelError(f"the model {name} has no locating code: its marks can only be read at known places")
 
-    def _check_code(self) -> None:
-        if not self.code_bits:
-            raise ModelError(
-                f"the model {self.card.name} has no locating code: its marks can only be read at known places"
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._key != PUBLIC:
+            raise TypeError(
+                "a marker with a secret key is not pickled; give the other process the key, and load() there"
             )
-
-    def _snr(self, snr: float | None) -> float:
-        wanted = self.card.snr if snr is None else snr
-        if not isinstance(wanted, int | float | np.number) or not LOWEST_SNR <= wanted <= HIGHEST_SNR:
-            raise IdeawError(f"an SNR of {wanted} cannot be kept; give {LOWEST_SNR:g} to {HIGHEST_SNR:g} dB")
-        return float(wanted)
+        return _load_again, (self.network.files.source, self.network.threads)
 
 
-class _Marking:
-    """Marks samples of any type that arrive in blocks; what comes out is of their type, and within full scale."""
-
-    def __init__(self, embedding: Embedding) -> None:
-        self._embedding, self._originals = embedding, SampleBuffer()
-        self._meant = self._left = 0.0
-
-    @single_threaded()
-    def push(self, block: NDArray) -> NDArray:
-        """Go on with `(n,)` or `(n, channels)`; maybe nothing comes out yet."""
-        self._originals.append(block)
-        marked = self._embedding.push(as_float(block))
-        return self._restored(marked) if len(marked) else block[:0]
-
-    @single_threaded()
-    def finish(self) -> NDArray:
-        """The rest."""
-        return self._restored(self._embedding.finish())
-
-    def check(self) -> None:
-        """Raises `AudioError` if there was nothing to hide a mark under, or too little of it is left."""
-        embedding = self._embedding
-        check_not_silent(embedding.power)
-        if embedding.narrow_power < 10 ** (MIN_LEVEL_DBFS / 10):
-            raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
-        if embedding.left < LEFT:
-            raise AudioError(
-                f"too quiet: a mark {embedding.snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
-            )
-        if self._left < UNCLIPPED * self._meant:
-            raise AudioError(
-                f"too loud: a mark {embedding.snr:g} dB below this audio is clipped away; make the audio quieter"
-            )
-
-    def _restored(self, marked: NDArray[np.float64]) -> NDArray:
-        """Marked samples as the original ones were; and how much of the mark that leaves of it."""
-        original = self._originals.pop(len(marked))
-        out, before = restore(marked, original), as_float(original)
-        added = marked - before
-        self._meant += float(np.vdot(added, added))
-        self._left += float(np.vdot(as_float(out) - before, added))
-        return out
-
-
-def _surest(answer: Detection) -> tuple[bool, float]:
-    return not answer.found, answer.p_value
-
-
-def embed_file(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    message: Given,
-    *,
-    model: str | None = None,
-    snr: float | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Mark the file `source` as `target`; see `Marker.embed_file`."""
-    _shared(model).embed_file(source, target, message, snr=snr, progress=progress)
-
-
-def detect_file(
-    path: str | os.PathLike[str],
-    *,
-    model: str | None = None,
-    keys: Sequence[Key] | None = None,
-    speeds: Speeds = "near",
-    progress: Progress | None = None,
-) -> Detection:
-    """Search the file at `path` for a mark; see `Marker.detect`."""
-    return _shared(model).detect_file(path, keys=keys, speeds=speeds, progress=progress)
-
-
-_shared = cache(load)
+def _load_again(model: str, threads: int | None) -> Marker:
+    return load(model, threads=threads)
 
 
 def _check_latency(latency: int, least: int) -> None:
     if latency < least:
         raise IdeawError(f"a latency of {latency} s is too short; give {least} s or more")
-
-
-def _segments(array: NDArray) -> NDArray[np.float64]:
-    """`(16000,)` or `(batch, 16000)` as `(batch, 16000)` floats; `AudioError` for anything else."""
-    if array.ndim not in (1, 2) or array.shape[-1] != SEGMENT_SAMPLES or not array.size:
-        raise AudioError(
-            f"segments of shape {array.shape} cannot be used; give ({SEGMENT_SAMPLES},) or (batch, {SEGMENT_SAMPLES})"
-        )
-    audio = as_float(np.atleast_2d(array))
-    if not np.isfinite(audio).all():
-        raise AudioError("some samples are NaN or infinite; replace them, for instance with numpy.nan_to_num")
-    return audio
-
-
-def _bits(given: ArrayLike, batch: int, count: int, what: str) -> NDArray[np.uint8]:
-    """Zeros and ones `(count,)` or `(batch, count)` as `(batch, count)`; else `MessageError`."""
-    bits = np.asarray(given)
-    if bits.shape not in ((count,), (batch, count)):
-        raise MessageError(f"{what} bits of shape {bits.shape} do not fit; give ({count},) or ({batch}, {count})")
-    if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
-        raise MessageError(f"the {what} bits are not all 0 or 1")
-    return np.broadcast_to(bits.astype(np.uint8), (batch, count))

@@ -1,25 +1,29 @@
-"""What a search in audio gives: a decision with its reasons, as plain frozen values."""
+"""What a search in audio gives: a decision with its reasons, as plain frozen values that hold no secret."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from ideaw.keys import Key
 from ideaw.payload.message import Content, Message
+
+Status = Literal["found", "unreadable", "none"]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of marked audio, from `start` to `end` in seconds."""
+    """A stretch of marked audio."""
 
     start: float
+    """In seconds of the audio as it was given."""
     end: float
+    """In seconds."""
     score: float
-    """The code's evidence, in standard deviations of one second's noise; the mean over its seconds."""
+    """Correlation with the locating code, in standard deviations of one second's noise; the mean over its seconds."""
     message_ok: bool
     """Whether the message can be read from this stretch alone."""
     message: Content | None = None
     """The message of this stretch; in spliced audio they may differ."""
-    key: Key | None = None
-    """The key that this stretch was marked with."""
+    key: str | None = None
+    """Fingerprint of the key that this stretch was marked with (`Key.fingerprint`)."""
 
     def __str__(self) -> str:
         read = "message not readable here alone" if self.message is None else str(Message(self.message))
@@ -30,27 +34,40 @@ class Segment:
 class Detection:
     """The answer of `detect`."""
 
-    found: bool
-    """The decision: code and message together are there beyond doubt, and the message passes its check."""
+    status: Status
+    """"found": code and message are there beyond doubt, and the message passes its check; "unreadable": a mark is there
+    beyond doubt, its message cannot be read; "none": no mark was found."""
     message: Content | None
-    """Text, bytes or bits as they were embedded; None if not found."""
+    """Text, bytes or bits as they were embedded, of the surest stretch; None unless found."""
     p_value: float
-    """The probability that unmarked audio gives a result this strong."""
+    """Bound on the probability that audio without a mark of these keys gives a result this strong, all that was tried
+    counted; never below 2 to the power of minus the bits of the key."""
     segments: list[Segment]
-    """Where the marks are; empty where no code was located."""
+    """Where the marks are; empty for "none"."""
     bit_confidence: tuple[float, ...]
-    """One soft value per message bit, positive for 1, further from 0 when surer; empty where no code was located."""
-    key: Key | None = None
-    """The key that the mark was made with; None if not found."""
+    """One soft value per payload bit, positive for 1, further from 0 when surer; empty for "none"."""
+    key: str | None = None
+    """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
     """How many times as fast the audio was played as it was marked."""
 
+    @property
+    def found(self) -> bool:
+        """The decision: whether a message was found."""
+        return self.status == "found"
+
+    @property
+    def messages(self) -> tuple[Content, ...]:
+        """All messages that were read, the surest first: joined recordings may carry several."""
+        read = [self.message, *(segment.message for segment in self.segments)]
+        return tuple(dict.fromkeys(message for message in read if message is not None))
+
     def __str__(self) -> str:
-        if not self.found:
-            why = "a mark is there, but its message is not readable" if self.segments else "no mark"
-            return f"not found: {why} (p = {self.p_value:.1e})"
-        assert self.message is not None
-        mine = (segment for segment in self.segments if segment.key == self.key)
-        marked = sum(segment.end - segment.start for segment in mine if segment.message in (self.message, None))
-        pace = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
-        return f"found {Message(self.message)} in {marked:.1f} s of audio{pace} (p = {self.p_value:.1e})"
+        if self.status == "unreadable":
+            return f"not found: a mark is there, but its message is not readable (p = {self.p_value:.1e})"
+        if self.message is None:
+            return f"not found: no mark (p = {self.p_value:.1e})"
+        same_key = (segment for segment in self.segments if segment.key == self.key)
+        marked = sum(segment.end - segment.start for segment in same_key if segment.message in (self.message, None))
+        speed = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio{speed} (p = {self.p_value:.1e})"

@@ -6,7 +6,7 @@ without a mark of that key; and it holds however many words are tried, since all
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import exp, log, sqrt
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.keys import PUBLIC
-from ideaw.modem.fec import SHORT_RING, FecCode
+from ideaw.modem.fec import SHORT_RING_BITS, FecCode
 from ideaw.payload.checks import WHOLE_BYTES, binary
 from ideaw.payload.erasures import values_at
 from ideaw.payload.framing import Block, LongLayout, Plan, long_layout, parse_body
@@ -30,7 +30,7 @@ noise; how often they pass was calculated.)
 
 CLEAR, CLEAR_OF_FEW = 0.6, 1.2
 """By how much a word must fit better than any other, in parts of what one of its bits weighs on average; the second
-of words of fewer bits than SHORT_RING, which have more slots that are bits.
+of words of fewer bits than SHORT_RING_BITS, which have more slots that are bits.
 
 Where two copies were averaged, many words fit nearly as well as theirs: this leaves out three of four that neither copy
 says (of 10 bits, nine of ten), and, in noise in which nine of ten seconds of a single copy can be read, one of these
@@ -88,8 +88,14 @@ class Decoded:
     llrs: NDArray[np.float32]
     """(message_bits,) of the sum of all seconds, positive for 1."""
 
+    def rows(self, first: int, last: int) -> "Decoded":
+        """The same for the seconds from `first` to before `last` alone."""
+        return replace(self, payloads=None if self.payloads is None else self.payloads[first:last])
 
-def decode_seconds(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> Decoded:
+
+def decode_seconds(
+    values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC, repeated: Decoded | None = None
+) -> Decoded:
     """Soft values (seconds, slots), positive for 1 and larger when surer, of seconds in their order → what they say.
 
     Seconds of a message that fits into one frame add up. Those of a long message are read one by one, and together
@@ -102,30 +108,26 @@ def decode_seconds(values: NDArray[np.floating], code: FecCode, key: bytes = PUB
     """
     rows = np.asarray(values, np.float64)
     bits, missing = len(code.generator), 0
-    total = rows.sum(0)
-    logits = code.decode_word(total)
-    short = _short(total, logits, code, key)
+    short = decode_repeated(values, code, key) if repeated is None else repeated
     parts = long_layout(bits)
-    if parts is not None and (short is None or short[1] > EARLY_STOP_P):
+    if parts is not None and short.p_value > EARLY_STOP_P:
         for each in (*_folded(rows, parts.most), rows):
             found = LongDecoder(each, code, parts, key).found()
             if isinstance(found, Message):
                 carried = _carried(Plan.of(found, bits, key).period_payloads, rows, code)
-                return Decoded(found, LONG_CHANCE, 0, carried, logits)
+                return Decoded(found, LONG_CHANCE, 0, carried, short.llrs)
             missing = min(filter(None, (missing, found)), default=0)
-    if short is None:
-        return Decoded(None, 1.0, missing, None, logits)
-    message, p_value = short
-    return Decoded(message, p_value, 0, Plan.of(message, bits, key).payloads_for(len(rows)), logits)
+    return short if short.message is not None else replace(short, missing_seconds=missing)
 
 
-def decode_certain(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> NDArray[np.uint8] | None:
-    """(seconds, bits) that (seconds, slots) carry if their sum surely says a message of one frame; else None."""
+def decode_repeated(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> Decoded:
+    """What (seconds, slots) say if all seconds carry the same payload: their sum is decoded."""
     total = np.asarray(values, np.float64).sum(0)
-    short = _short(total, code.decode_word(total), code, key)
-    if short is None or short[1] > EARLY_STOP_P:
-        return None
-    return Plan.of(short[0], len(code.generator), key).payloads_for(len(values))
+    llrs = code.decode_word(total)
+    bits = llrs > 0
+    message, p_value = _short(total, llrs, code, key) or (None, 1.0)
+    payloads = None if message is None else np.tile(bits.astype(np.uint8), (len(values), 1))
+    return Decoded(message, p_value, 0, payloads, llrs)
 
 
 def contradicts(values: NDArray[np.floating], frames: NDArray[np.integer], code: FecCode) -> NDArray[np.bool_]:
@@ -154,7 +156,7 @@ def _short(
     bits = logits > 0
     message = Message.decode(bits, key)
     word = code.encode(bits)
-    clear = CLEAR if len(bits) >= SHORT_RING else CLEAR_OF_FEW
+    clear = CLEAR if len(bits) >= SHORT_RING_BITS else CLEAR_OF_FEW
     if message is None or np.abs(logits).min() < clear * (total @ (2.0 * word - 1)) / len(bits):
         return None
     passing = len(bits) - layout(len(bits)).check

@@ -1,0 +1,112 @@
+"""Network outputs for one chunk of audio: the locating code's stream everywhere, the message's where it is asked for.
+
+Streams are summed over the bins of a tile, (hops, freq_tiles), less their local mean, and those of several channels add
+up. Stage 1 is several times as expensive as stage 2, so it runs only where a locating code was found.
+"""
+
+from functools import partial, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
+from ideaw.audio.level import LEVEL_CONTEXT_HOPS, level
+from ideaw.audio.stft import stft
+from ideaw.engine.correlate import remove_local_mean
+from ideaw.engine.network import Network, StageState, split_hops
+from ideaw.modem.carriers import TILE_BINS
+
+MAX_INFERENCE_HOPS = 5 * FRAMES_PER_SECOND
+"""Hops that go through the network at once, at most: longer parts fall out of the caches. Where parts begin does not
+depend on the number of threads, so neither does any result."""
+
+READ_CONTEXT_HOPS = 4
+"""Hops to each side of those that are read that go through the network with them. The receptive field of the shipped
+one is 24, but what lies farther off changes its output less than its rounding does (docs/history.md)."""
+
+MARGIN_HOPS = LEVEL_CONTEXT_HOPS + 2
+"""Hops around a part that its spectrum depends on: STFT windows reach out, and the level looks around."""
+
+
+class ChunkFeatures:
+    """What the network hears in `(n, channels)` of 16 kHz audio.
+
+    Args:
+        network: the model.
+        audio: `(n, channels)` float32.
+        parallel: whether several threads share the work; False for callers that have several chunks at once.
+    """
+
+    def __init__(self, network: Network, audio: NDArray[np.float32], parallel: bool = True) -> None:
+        length, channels = audio.shape
+        self._network = network
+        self.hops = -(-length // HOP_SAMPLES)
+        codes = np.empty((channels, self.hops, network.card.bins // TILE_BINS), np.float32)
+        self._audible = np.empty((channels, self.hops), bool)
+        parts = split_hops(0, self.hops, MAX_INFERENCE_HOPS)
+        jobs = [(channel, *part) for channel in range(channels) for part in parts]
+        locate = partial(self._locate, audio, codes)
+        states = network.map(locate, jobs) if parallel else [locate(job) for job in jobs]
+        self._states = [states[channel * len(parts) : (channel + 1) * len(parts)] for channel in range(channels)]
+        self.codes = np.stack([remove_local_mean(code) for code in codes])
+        """(channels, hops, freq_tiles) of the code's stream, channel by channel."""
+        self.code = self.codes.sum(0)
+        """(hops, freq_tiles) of the code's stream, of all channels together."""
+        self._messages = np.zeros_like(codes)
+        self._known = np.zeros(self.hops, bool)
+
+    def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
+        """(hops, freq_tiles) of the message's stream, known from one hop to another in these `spans`, else 0."""
+        wanted = np.zeros(self.hops, bool)
+        for first, last in spans:
+            wanted[max(first, 0) : max(last, 0)] = True
+        edges = np.flatnonzero(np.diff(wanted & ~self._known, prepend=False, append=False)).reshape(-1, 2)
+        parts = [part for first, last in edges.tolist() for part in split_hops(first, last, MAX_INFERENCE_HOPS)]
+        self._network.map(self._read, parts)
+        self._known |= wanted
+        return np.asarray(np.sum([remove_local_mean(message) for message in self._messages], 0))
+
+    def _locate(
+        self, audio: NDArray[np.float32], codes: NDArray[np.float32], job: tuple[int, int, int]
+    ) -> tuple[int, StageState]:
+        """Fill in the code's stream of a channel from one hop to another; the first of them, and what `_read` needs."""
+        (channel, begin, end), context = job, self._network.card.context["locate"]
+        first, last = max(begin - context, 0), min(end + context, self.hops)
+        inside = slice(begin - first, end - first)
+        spectrum = _level_spectrum(audio[:, channel], first, last)
+        code, state = self._network.locate(spectrum[None])
+        self._audible[channel, begin:end] = spectrum[inside].any(-1)
+        codes[channel, begin:end] = _sum_tile_bins(code[0, inside]) * self._audible[channel, begin:end, None]
+        return begin, tuple(kind[0][:, inside] for kind in state)
+
+    def _read(self, part: tuple[int, int]) -> None:
+        """Fill in the message's stream from one hop to another."""
+        begin, end = part
+        first, last = max(begin - READ_CONTEXT_HOPS, 0), min(end + READ_CONTEXT_HOPS, self.hops)
+        for states, audible, message in zip(self._states, self._audible, self._messages, strict=True):
+            stream = self._network.read(_cut_states(states, first, last))[0, begin - first : end - first]
+            message[begin:end] = _sum_tile_bins(stream) * audible[begin:end, None]
+
+
+def _cut_states(states: list[tuple[int, StageState]], first: int, last: int) -> StageState:
+    """What `locate` left of a channel, from one hop to another."""
+    parts = [
+        tuple(kind[:, max(first - begin, 0) : max(last - begin, 0)] for kind in state)
+        for begin, state in states
+        if begin < last and begin + state[0].shape[1] > first
+    ]
+    return tuple(np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
+
+
+def _level_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
+    """(n,) audio → (last − first, NUM_BINS): its spectrum at these hops, at level 1."""
+    begin = max(first - MARGIN_HOPS, 0)
+    around = audio[begin * HOP_SAMPLES : (last + MARGIN_HOPS) * HOP_SAMPLES]
+    padded = np.pad(around, (0, -len(around) % HOP_SAMPLES))
+    return stft(padded / level(padded))[first - begin : last - begin]
+
+
+def _sum_tile_bins(stream: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(hops, bins) → (hops, freq_tiles): the first half of summing over tiles, wherever their seconds begin."""
+    parts = (stream[..., place::TILE_BINS] for place in range(TILE_BINS))
+    return reduce(np.add, parts)  # 50 times as fast as along rows of two

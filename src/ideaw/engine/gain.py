@@ -1,0 +1,123 @@
+"""How strong a mark is, by construction: every second keeps its SNR, and the gain has no steps.
+
+Each second has a limit, which depends on nothing but itself. The gain reaches it in the middle of the second and the
+smaller of two limits at the border between them, and is linear in between: it exceeds the limit of no second. A weaker
+residual never rounds to a stronger one, so a limit that was found with rounding holds under any gain below it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_ATTEMPTS = 10
+"""How often a second that rounding made too strong is tried more quietly, before it is left unmarked."""
+
+BACKOFF = 0.998
+"""Factor by which a further attempt is lower than needed, since fewer steps round down than the gain promises."""
+
+FLOAT_HEADROOM_DB = 1e-4
+"""dB that marks are fainter than asked where samples are floats, so that single precision breaks no promise."""
+
+
+class GainEnvelope:
+    """The gain of a mark, from limits `(…)` that come second by second; each settles it up to the middle of its second.
+
+    Before the first middle and after the last the gain stays as it is there.
+    """
+
+    def __init__(self, second: int) -> None:
+        moments = (np.arange(second) + 0.5) / second
+        half = second // 2
+        self._rise, self._fall = 2 * moments[:half], 2 - 2 * moments[half:]
+        self._last: NDArray[np.float64] | None = None
+
+    def push(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The limits of the next second → the gain `(n, …)` from the middle before to its own."""
+        if self._last is None:
+            gains = _interpolate(limits, limits, self._rise)
+        else:
+            border = np.minimum(self._last, limits)
+            gains = np.concatenate(
+                [_interpolate(border, self._last, self._fall), _interpolate(border, limits, self._rise)]
+            )
+        self._last = limits
+        return gains
+
+    def finish(self) -> NDArray[np.float64]:
+        """The gain from the last middle to the end of its second."""
+        assert self._last is not None
+        return _interpolate(self._last, self._last, self._fall)
+
+
+def fit_to_grid(
+    residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int, step: float
+) -> NDArray[np.floating]:
+    """A residual, weakened where it must be to keep its SNR in every second after rounding.
+
+    Args:
+        residual: `(n, …)`, what is to be added.
+        audio: `(n, …)`, what it is added to.
+        snr: in dB.
+        second: samples of a second.
+        step: the result is in whole multiples of this (0: any value).
+    """
+    envelope = GainEnvelope(second)
+    gains = []
+    for start in range(0, len(audio), second):
+        part = slice(start, start + second)
+        gains.append(envelope.push(limit_on_grid(residual[part], audio[part], snr, step, np.float64(1))))
+    return on_grid(residual * np.concatenate([*gains, envelope.finish()])[: len(audio)], step)
+
+
+def limit(residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
+    """The gain `(…)` that brings a second `(n, …)` of residual to `snr` dB below the audio.
+
+    It is 0 where either is silent: nothing needs a gain there, and the seconds beside it fade towards it.
+    """
+    allowed, present = _allowed_energy(audio, snr), energy(residual)
+    return np.sqrt(np.divide(allowed, present, out=np.zeros_like(present), where=present > 0))
+
+
+def limit_on_grid(
+    residual: NDArray[np.floating],
+    audio: NDArray[np.floating],
+    snr: float,
+    step: float,
+    highest: NDArray[np.float64] | np.float64,
+) -> NDArray[np.float64]:
+    """The gain `(…)`, at most `highest`, with which a second `(n, …)` of residual keeps its SNR in multiples of `step`.
+
+    Rounding to integer PCM makes a residual of about one step stronger; quiet seconds are held to their SNR too.
+    """
+    if not step:
+        return np.minimum(limit(residual, audio, snr + FLOAT_HEADROOM_DB), highest)
+    gains, allowed = np.minimum(limit(residual, audio, snr), highest), _allowed_energy(audio, snr)
+    for attempt in range(MAX_ATTEMPTS):
+        present = energy(on_grid(residual * gains, step))
+        too_strong = present > allowed
+        if not too_strong.any():
+            break
+        factor = BACKOFF * np.sqrt(allowed / np.where(too_strong, present, 1)) if attempt < MAX_ATTEMPTS - 1 else 0
+        gains = np.where(too_strong, gains * factor, gains)
+    return gains
+
+
+def on_grid(residual: NDArray[np.floating], step: float) -> NDArray[np.floating]:
+    """The residual in whole multiples of `step`; as it is for 0."""
+    return np.rint(residual / step) * step if step else residual
+
+
+def energy(samples: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The energy `(…)` of `(n, …)` samples."""
+    squares = np.square(samples.T, dtype=np.float64, order="C")  # ten times as fast along rows as along columns
+    return np.asarray(squares.sum(-1))
+
+
+def _allowed_energy(audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
+    return energy(audio) * 10 ** (-snr / 10)
+
+
+def _interpolate(
+    start: NDArray[np.float64], end: NDArray[np.float64], positions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """`(n, …)` values between two `(…)`, at `(n,)` relative positions from 0 to 1."""
+    return start + np.multiply.outer(positions, end - start)

@@ -1,0 +1,198 @@
+"""What else than the mix at its own speed could hold a mark: channels apart, and audio played faster or slower.
+
+A search of everything under every such hypothesis would cost minutes. An excerpt, the loudest seconds, tells cheaply
+which one is worth it: where no locating code shows there, none of them is.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from ideaw.audio.buffer import SampleBuffer
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.resample import SOXR_QUALITY, mix
+from ideaw.engine.correlate import CANDIDATE_P, find_tracks
+from ideaw.engine.features import ChunkFeatures
+from ideaw.engine.network import Network
+from ideaw.errors import IdeawError
+from ideaw.modem.channel import KeyChannels
+
+Speeds = Literal["none", "near", "all"]
+
+SPEED_RATIO = 1.02
+"""From one speed to the next: the code is found up to 1 % beside the true one."""
+
+SPEED_GRID: dict[Speeds, tuple[float, ...]] = {
+    "none": (),
+    "near": tuple(SPEED_RATIO**k for k in (-3, -2, -1, 1, 2, 3)),
+    "all": tuple(SPEED_RATIO**k for k in range(-11, 12) if k),
+}
+"""What is tried where nothing was found: 6 % to both sides, or 0.8 to 1.25."""
+
+SPEED_REFINEMENTS = (0.99, 0.995, 1.005, 1.01)
+"""Factors that are tried around the best speed of the grid."""
+
+SPEED_EXCERPT_SECONDS = 2
+"""Seconds that are analysed at every speed: at least one whole second of any mark."""
+
+CHANNEL_EXCERPT_SECONDS, MAX_EXCERPT_SAMPLES = 10, 4_000_000
+"""Seconds whose channels are analysed apart, since codecs leave little in a single one; fewer if that were more samples
+of all channels."""
+
+MIN_DIFFERENCE_ENERGY = 1e-4
+"""Share of the loudest channel's energy, −40 dB, that must be in some channel and not in the mix to analyse them."""
+
+TINY_ENERGY = 1e-30
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """How the mark may lie in the audio: in the mix of all channels (None) or the sum of some, played at a speed."""
+
+    channels: tuple[int, ...] | None = None
+    speed: float = 1.0
+
+    def select(self, block: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Of `(n, channels)` what is searched: `(n, 1)` of the mix, or the channels."""
+        return mix(block)[:, None] if self.channels is None else block[:, self.channels]
+
+
+def check_speeds(speeds: str) -> Speeds:
+    """The same, if it is one of those that exist.
+
+    Raises:
+        IdeawError: it is none of them.
+    """
+    for known in get_args(Speeds):
+        if speeds == known:
+            return known  # type: ignore[no-any-return]
+    raise IdeawError(f"speeds={speeds!r} is not known; give one of {', '.join(get_args(Speeds))}")
+
+
+def count_hypotheses(channels: int, speeds: Speeds) -> int:
+    """How many there may be: the mix, all channels and each of them, and every speed with its refinements."""
+    apart = 1 + channels if channels > 1 else 0
+    return 1 + apart + len(SPEED_GRID[speeds]) * (1 + len(SPEED_REFINEMENTS))
+
+
+class LoudestExcerpt:
+    """The loudest seconds of `(n, channels)` audio that arrives in blocks, from one of its quarter seconds on."""
+
+    def __init__(self, rate: int, seconds: int) -> None:
+        self._quarter, self._count = rate // 4, 4 * seconds
+        self._loose = SampleBuffer()
+        self._recent: list[tuple[float, NDArray[Any]]] = []
+        """The last quarter seconds, with their energies."""
+        self._loudest: list[NDArray[Any]] = []
+        self._energy = -1.0
+
+    @property
+    def samples(self) -> NDArray[np.floating]:
+        """(n, channels), at its own rate; all there are, if these are fewer."""
+        pieces = self._loudest or [*(quarter for _, quarter in self._recent), self._loose.get(0, self._loose.end)]
+        return np.concatenate([piece for piece in pieces if len(piece)] or [np.empty((0, 1))])
+
+    def tap(self, blocks: Iterable[NDArray[np.floating]]) -> Iterator[NDArray[np.floating]]:
+        """The same blocks; the excerpt is collected on the way."""
+        for block in blocks:
+            self.push(block)
+            yield block
+
+    def push(self, block: NDArray[np.floating]) -> None:
+        """Go on with `(n, channels)` samples."""
+        self._loose.append(block)
+        for quarter in self._loose.pop_blocks(self._quarter):
+            self._recent = [*self._recent, (float(np.vdot(quarter, quarter)), quarter.copy())][-self._count :]
+            energy = sum(known for known, _ in self._recent)
+            if len(self._recent) == self._count and energy > self._energy:
+                self._energy, self._loudest = energy, [samples for _, samples in self._recent]
+
+
+def excerpt_for(rate: int, channels: int) -> LoudestExcerpt:
+    """What collects an excerpt that is long enough to analyse channels apart."""
+    seconds = min(CHANNEL_EXCERPT_SECONDS, MAX_EXCERPT_SAMPLES // (rate * channels))
+    return LoudestExcerpt(rate, max(SPEED_EXCERPT_SECONDS, seconds))
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Which hypotheses an excerpt `(n, channels)` at `rate` Hz makes worth a search of everything."""
+
+    network: Network
+    keys: Sequence[KeyChannels]
+    excerpt: NDArray[np.floating]
+    rate: int
+    speeds: Speeds
+
+    def hypotheses(self) -> Iterator[Hypothesis]:
+        """Those worth a search, after the mix at its own speed."""
+        if not self.excerpt.any():
+            return
+        apart = differ_from_mix(self.excerpt)
+        if apart:
+            best, p = self._best_channels()
+            if p < CANDIDATE_P:
+                yield Hypothesis(best)
+        if self.speeds != "none":
+            channels = tuple(range(self.excerpt.shape[1])) if apart else None
+            speed, p = self._best_speed(Hypothesis(channels).select(self.excerpt))
+            if p < CANDIDATE_P:
+                yield Hypothesis(channels, speed)
+
+    def _best_channels(self) -> tuple[tuple[int, ...], float]:
+        """The channels that most likely hold a locating code, all or one, and the probability of that by accident.
+
+        They say nearly the same, so here it does not count how many were tried; the detector's trial counter counts.
+        """
+        every = tuple(range(self.excerpt.shape[1]))
+        features = ChunkFeatures(self.network, self._at_speed(self.excerpt))
+        options = (every, *((channel,) for channel in every))
+        log_p = {option: self._least_log_p(features.codes[list(option)].sum(0)) for option in options}
+        best = min(options, key=log_p.__getitem__)
+        return best, self._probability(log_p[best])
+
+    def _best_speed(self, audio: NDArray[np.floating]) -> tuple[float, float]:
+        """The speed at which `(n, channels)` were most likely played, and the probability of that by accident."""
+        loudest = LoudestExcerpt(self.rate, SPEED_EXCERPT_SECONDS)
+        loudest.push(audio)
+        moment = loudest.samples
+
+        def test(speed: float) -> float:
+            return self._least_log_p(ChunkFeatures(self.network, self._at_speed(moment, speed), parallel=False).code)
+
+        grid = SPEED_GRID[self.speeds]
+        log_p = dict(zip(grid, self.network.map(test, grid), strict=True))
+        coarse = min(log_p, key=log_p.__getitem__)
+        if self._probability(log_p[coarse], len(log_p)) < 1:
+            finer = [coarse * factor for factor in SPEED_REFINEMENTS]
+            log_p |= dict(zip(finer, self.network.map(test, finer), strict=True))
+        best = min(log_p, key=log_p.__getitem__)
+        return best, self._probability(log_p[best], len(log_p))
+
+    def _at_speed(self, audio: NDArray[np.floating], speed: float = 1.0) -> NDArray[np.float32]:
+        """`(n, channels)` at 16 kHz, as they were before they were played so many times as fast."""
+        resampled = soxr.resample(audio.astype(np.float32), self.rate / speed, SAMPLE_RATE, quality=SOXR_QUALITY)
+        return np.asarray(resampled)
+
+    def _least_log_p(self, stream: NDArray[np.float32]) -> float:
+        """The least `log_p` of any key's locating code in (hops, freq_tiles) of a stream."""
+        tracks = (track for channels in self.keys for track in find_tracks(stream, channels))
+        return min((track.log_p for track in tracks), default=0.0)
+
+    def _probability(self, log_p: float, tried: int = 1) -> float:
+        """Of an accident like this with any key, if so much was tried."""
+        return min(1.0, tried * len(self.keys) * math.exp(log_p))
+
+
+def differ_from_mix(audio: NDArray[np.floating]) -> bool:
+    """Whether any of `(n, channels)` holds what their mix does not."""
+    if audio.shape[1] == 1:
+        return False
+    mixed = mix(audio)
+    energy, shared = np.square(audio.T).sum(-1), np.square(mixed @ audio) / max(float(mixed @ mixed), TINY_ENERGY)
+    return bool((energy - shared > MIN_DIFFERENCE_ENERGY * energy.max()).any())
