@@ -106,7 +106,8 @@ class LoudestExcerpt:
     def push(self, block: NDArray[np.floating]) -> None:
         """Go on with `(n, channels)` samples."""
         self._loose.append(block)
-        for quarter in self._loose.pop_blocks(self._quarter):
+        settled = self._loose.pop(len(self._loose) // self._quarter * self._quarter)
+        for quarter in settled.reshape(-1, self._quarter, block.shape[1]):
             self._recent = [*self._recent, (float(np.vdot(quarter, quarter)), quarter.copy())][-self._count :]
             energy = sum(known for known, _ in self._recent)
             if len(self._recent) == self._count and energy > self._energy:

@@ -26,7 +26,8 @@ from ideaw.audio.checks import (
 from ideaw.audio.pcm import as_float, quantisation_step
 from ideaw.detector import Detector
 from ideaw.engine.embedder import STREAM_BLOCK_SECONDS, Embedder, EmbedSettings
-from ideaw.engine.network import Network
+from ideaw.engine.gain import check_snr
+from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError, ModelError
 from ideaw.hypotheses import Speeds, check_speeds
 from ideaw.keys import PUBLIC, Key, require_key
@@ -34,7 +35,7 @@ from ideaw.models import find_model
 from ideaw.payload.framing import Plan, capacity
 from ideaw.payload.message import Message
 from ideaw.results import Detection
-from ideaw.segment_marker import SegmentMarker, check_snr
+from ideaw.segment_marker import SegmentMarker
 
 ARRAY_BLOCK_SECONDS = 5
 """Seconds of an array that are taken at once."""
@@ -72,6 +73,7 @@ class Marker(SegmentMarker):
     `progress` is called with the share of the work that is done, 0 to 1.
     """
 
+    @single_threaded_blas()
     def embed(
         self,
         samples: ArrayLike,
@@ -134,13 +136,18 @@ class Marker(SegmentMarker):
                 step = quantisation_step(array.dtype)
                 embedder = self._embedder(plan, rate, floats.shape[1], step, snr, latency - 2)
             length += len(array)
-            if len(marked := embedder.push(array)):
+            with single_threaded_blas():
+                marked = embedder.push(array)
+            if len(marked):
                 yield marked
         if embedder is not None:
-            yield embedder.finish()
+            with single_threaded_blas():
+                marked = embedder.finish()
+            yield marked
             check_length(length, rate)
             embedder.check()
 
+    @single_threaded_blas()
     def embed_file(
         self,
         source: PathLike,
@@ -249,7 +256,7 @@ class Marker(SegmentMarker):
         self, plan: Plan, rate: int, channels: int, step: float, snr: float | None, block_seconds: int | None = None
     ) -> Embedder:
         self._require_locating_code()
-        settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card), step, block_seconds)
+        settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card.snr), step, block_seconds)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:

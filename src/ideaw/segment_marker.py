@@ -7,15 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.audio.pcm import quantisation_step, restore
-from ideaw.engine.gain import fit_to_grid
+from ideaw.engine.gain import check_snr, fit_to_grid
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.segments import check_bits, check_segments, embed_segments, extract_segments
-from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
 from ideaw.models import Card
-
-MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
-"""SNRs that can be asked for."""
 
 
 class SegmentMarker:
@@ -66,7 +62,7 @@ class SegmentMarker:
         audio = check_segments(array)
         message = check_bits(message_bits, len(audio), self.message_bits, "message")
         code = check_bits(code_bits, len(audio), self.code_bits, "code")
-        kept, step = check_snr(snr, self.card), quantisation_step(array.dtype)
+        kept, step = check_snr(snr, self.card.snr), quantisation_step(array.dtype)
         marked = embed_segments(self.network, self._channels, audio, message, code, kept)
         pairs = zip(audio, marked - audio, strict=True)
         fitted = [fit_to_grid(residual, host, kept, SEGMENT_SAMPLES, step) for host, residual in pairs]
@@ -87,15 +83,3 @@ class SegmentMarker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a model for comparisons cannot be pickled; load it again in the other process")
-
-
-def check_snr(snr: float | None, card: Card) -> float:
-    """An SNR in dB as a float (None: the card's).
-
-    Raises:
-        IdeawError: it is no number, or out of range.
-    """
-    wanted = card.snr if snr is None else snr
-    if not isinstance(wanted, int | float | np.number) or not MIN_SNR_DB <= wanted <= MAX_SNR_DB:
-        raise IdeawError(f"an SNR of {wanted} cannot be kept; give {MIN_SNR_DB:g} to {MAX_SNR_DB:g} dB")
-    return float(wanted)

@@ -20,7 +20,7 @@ from ideaw.audio.pcm import as_float, restore
 from ideaw.audio.resample import RESAMPLE_DELAY_SECONDS, Resampler, network_length
 from ideaw.audio.stft import istft, stft
 from ideaw.engine.gain import GainEnvelope, energy, limit, limit_on_grid, on_grid
-from ideaw.engine.network import Network, single_threaded_blas, split_hops
+from ideaw.engine.network import Network, split_hops
 from ideaw.errors import AudioError
 from ideaw.modem.channel import KeyChannels
 
@@ -33,6 +33,9 @@ STREAM_BLOCK_SECONDS = 2
 
 MAX_HELD_SAMPLES = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
+
+MAX_PIECE_SECONDS = 10
+"""Seconds that are resampled at once: bounds the memory of a long block."""
 
 MARGIN_HOPS = LEVEL_CONTEXT_HOPS + 2
 """Hops beyond the receptive field that a block needs: STFT windows reach out, and the level there looks around."""
@@ -86,37 +89,37 @@ class Embedder:
         self._down, self._up = Resampler(rate, SAMPLE_RATE, count), Resampler(SAMPLE_RATE, rate, count)
         self._residual = _ResidualStream(network, channels, payloads, count, settings.block_hops)
         self._envelope = GainEnvelope(rate)
-        self._original = SampleBuffer()
-        self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
-        self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
-        self._seconds = 0
+        self._original, self._audio = SampleBuffer(), SampleBuffer(count)
+        self._mark, self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count), SampleBuffer(count)
+        self._settled = 0
+        """Seconds whose gain is known."""
         self._energy = self._energy_16k = self._intended = self._rounded = self._added = self._unclipped = 0.0
 
-    @single_threaded_blas()
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """The samples that come next → those marked samples that nothing to come can change, of the same type."""
-        samples, rate = as_float(block), self._settings.rate
-        self._original.append(np.array(block))  # the caller may use its array again
+        samples, piece = as_float(block), MAX_PIECE_SECONDS * self._settings.rate
+        self._original.append(block)
         marked = [samples[:0]]
-        for start in range(0, len(samples), rate):
-            piece = samples[start : start + rate]
-            self._audio.append(piece)
-            self._take(self._down.push(piece))
-            while self._mark.end >= (self._seconds + 1) * rate:
-                marked.append(self._settle_second())
+        for start in range(0, len(samples), piece):
+            self._audio.append(samples[start : start + piece])
+            audio = self._down.push(samples[start : start + piece])
+            self._audio_16k.append(audio)
+            self._add(self._residual.push(audio))
+            marked.append(self._settle(self._mark.end // self._settings.rate))
         return self._restore(np.concatenate(marked))
 
-    @single_threaded_blas()
     def finish(self) -> NDArray[Any]:
         """The rest: then as many samples have come out as went in. Nothing can be pushed any more."""
         length, rate = self._audio.end, self._settings.rate
-        self._take(self._down.finish(network_length(length, rate)))
+        audio = self._down.finish(network_length(length, rate))
+        self._audio_16k.append(audio)
+        self._add(self._residual.push(audio))
         self._add(self._residual.finish())
         self._mark.append(self._up.finish(length))
-        marked = [self._settle_second() for _ in range(self._seconds, -(-length // rate))]
+        marked = [self._settle(length // rate), self._settle(-(-length // rate))]
         if length:
             marked.append(self._add_mark(self._envelope.finish()))
-        return self._restore(np.concatenate([np.empty((0, self._settings.channels)), *marked]))
+        return self._restore(np.concatenate(marked))
 
     @property
     def latency(self) -> float:
@@ -148,36 +151,32 @@ class Embedder:
         if self._unclipped < MIN_UNCLIPPED_SHARE * self._added:
             raise AudioError(f"too loud: a mark {snr:g} dB below this audio is clipped away; make the audio quieter")
 
-    def _take(self, audio: NDArray[np.float32]) -> None:
-        """Go on with (n, channels) at 16 kHz."""
-        self._audio_16k.append(audio)
-        self._add(self._residual.push(audio))
-
     def _add(self, residual: NDArray[np.float32]) -> None:
         """Go on with (n, channels) of the network's residual at 16 kHz."""
         self._mark_16k.append(residual)
         self._mark.append(self._up.push(residual))
 
-    def _settle_second(self) -> NDArray[np.float64]:
-        """Find the gain of the next second; (m, channels) of marked samples, up to its middle.
+    def _settle(self, seconds: int) -> NDArray[np.float64]:
+        """Find the gain up to second `seconds`; (n, channels) of marked samples, up to the middle of the last.
 
-        The network's band alone says how strong the mark is meant to be, since nothing above it hides the mark; the
-        samples as they are say how much of that can stay.
+        All of these seconds are whole, or there is but one. The network's band alone says how strong the mark is meant
+        to be, since nothing above it hides the mark; the samples as they are say how much of that can stay.
         """
-        settings, second, self._seconds = self._settings, self._seconds, self._seconds + 1
+        settings, first, self._settled = self._settings, self._settled, seconds
+        if seconds == first:
+            return np.empty((0, settings.channels))
         residual, audio = (
-            buffer.get(second * SEGMENT_SAMPLES, self._seconds * SEGMENT_SAMPLES)
+            _by_second(buffer.pop((seconds - first) * SEGMENT_SAMPLES), seconds - first)
             for buffer in (self._mark_16k, self._audio_16k)
         )
         self._energy_16k += float(energy(audio).sum())
         intended = limit(residual, audio, settings.snr)
-        for buffer in (self._mark_16k, self._audio_16k):
-            buffer.drop_before(self._seconds * SEGMENT_SAMPLES)
         residual, audio = (
-            buffer.get(second * settings.rate, self._seconds * settings.rate) for buffer in (self._mark, self._audio)
+            _by_second(buffer.get(first * settings.rate, seconds * settings.rate), seconds - first)
+            for buffer in (self._mark, self._audio)
         )
         possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)
-        return self._add_mark(self._envelope.push(np.stack([intended, possible])))
+        return self._add_mark(self._envelope.push(np.stack([intended, possible], 1)))
 
     def _add_mark(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
         """The next marked samples, from their gains (n, 2, channels): as intended, and as possible."""
@@ -197,6 +196,11 @@ class Embedder:
         self._added += float(np.vdot(added, added))
         self._unclipped += float(np.vdot(as_float(restored) - before, added))
         return restored
+
+
+def _by_second(samples: NDArray[Any], seconds: int) -> NDArray[Any]:
+    """(n, channels) → (samples of a second, seconds, channels)."""
+    return samples.reshape(seconds, -1, samples.shape[1]).swapaxes(0, 1)
 
 
 class _ResidualStream:

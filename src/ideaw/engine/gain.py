@@ -8,6 +8,11 @@ residual never rounds to a stronger one, so a limit that was found with rounding
 import numpy as np
 from numpy.typing import NDArray
 
+from ideaw.errors import IdeawError
+
+MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
+"""SNRs that can be asked for."""
+
 MAX_ATTEMPTS = 10
 """How often a second that rounding made too strong is tried more quietly, before it is left unmarked."""
 
@@ -16,6 +21,18 @@ BACKOFF = 0.998
 
 FLOAT_HEADROOM_DB = 1e-4
 """dB that marks are fainter than asked where samples are floats, so that single precision breaks no promise."""
+
+
+def check_snr(snr: float | None, usual: float) -> float:
+    """An SNR in dB as a float (None: the `usual` one).
+
+    Raises:
+        IdeawError: it is no number, or out of range.
+    """
+    wanted = usual if snr is None else snr
+    if not isinstance(wanted, int | float | np.number) or not MIN_SNR_DB <= wanted <= MAX_SNR_DB:
+        raise IdeawError(f"an SNR of {wanted} cannot be kept; give {MIN_SNR_DB:g} to {MAX_SNR_DB:g} dB")
+    return float(wanted)
 
 
 class GainEnvelope:
@@ -31,16 +48,16 @@ class GainEnvelope:
         self._last: NDArray[np.float64] | None = None
 
     def push(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The limits of the next second → the gain `(n, …)` from the middle before to its own."""
-        if self._last is None:
-            gains = _interpolate(limits, limits, self._rise)
-        else:
-            border = np.minimum(self._last, limits)
-            gains = np.concatenate(
-                [_interpolate(border, self._last, self._fall), _interpolate(border, limits, self._rise)]
-            )
-        self._last = limits
-        return gains
+        """(seconds, …) limits of the next seconds → the gain `(n, …)` from the middle before them to their last."""
+        gains = []
+        for limit in limits:
+            if self._last is None:
+                gains.append(_interpolate(limit, limit, self._rise))
+            else:
+                border = np.minimum(self._last, limit)
+                gains += [_interpolate(border, self._last, self._fall), _interpolate(border, limit, self._rise)]
+            self._last = limit
+        return np.concatenate(gains)
 
     def finish(self) -> NDArray[np.float64]:
         """The gain from the last middle to the end of its second."""
@@ -64,7 +81,7 @@ def fit_to_grid(
     gains = []
     for start in range(0, len(audio), second):
         part = slice(start, start + second)
-        gains.append(envelope.push(limit_on_grid(residual[part], audio[part], snr, step, np.float64(1))))
+        gains.append(envelope.push(limit_on_grid(residual[part], audio[part], snr, step, np.float64(1))[None]))
     return on_grid(residual * np.concatenate([*gains, envelope.finish()])[: len(audio)], step)
 
 
@@ -108,7 +125,9 @@ def on_grid(residual: NDArray[np.floating], step: float) -> NDArray[np.floating]
 
 def energy(samples: NDArray[np.floating]) -> NDArray[np.float64]:
     """The energy `(…)` of `(n, …)` samples."""
-    squares = np.square(samples.T, dtype=np.float64, order="C")  # ten times as fast along rows as along columns
+    squares = np.square(
+        np.moveaxis(samples, 0, -1), dtype=np.float64, order="C"
+    )  # ten times as fast along rows as along columns
     return np.asarray(squares.sum(-1))
 
 
