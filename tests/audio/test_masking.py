@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio.grid import NUM_BINS, SAMPLE_RATE, WINDOW_SAMPLES
-from ideaw.audio.masking import Bands, curve
+from ideaw.audio.masking import BarkBands, masking_curve
 from ideaw.audio.stft import stft
 
-BANDS = Bands.of(WINDOW_SAMPLES, NUM_BINS)
+BANDS = BarkBands.for_window(WINDOW_SAMPLES, NUM_BINS)
 
 
 def _curve(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(curve(power, BANDS, np.log10))
+    return np.asarray(masking_curve(power, BANDS, np.log10))
 
 
 def _power(audio: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -61,8 +61,8 @@ def test_louder_audio_masks_as_much_more(strings: NDArray[np.float32]) -> None:
 
 def test_numpy_and_torch_agree(speech: NDArray[np.float32]) -> None:
     power = _power(speech[:SAMPLE_RATE] / speech.std())
-    bands = BANDS.each(lambda part: torch.from_numpy(part).double())
-    assert np.allclose(curve(torch.from_numpy(power), bands, torch.log10).numpy(), _curve(power), rtol=1e-5)
+    bands = BANDS.map_arrays(lambda part: torch.from_numpy(part).double())
+    assert np.allclose(masking_curve(torch.from_numpy(power), bands, torch.log10).numpy(), _curve(power), rtol=1e-5)
 
 
 def test_noise_is_noise_however_far_up_it_goes() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import DELAY, Resampler, from_network, mix, network_length, to_network
+from ideaw.audio.resample import RESAMPLE_DELAY_SECONDS, Resampler, from_network, mix, network_length, to_network
 
 RATES = [
     8_000,
@@ -89,7 +89,7 @@ def test_pieces_give_what_the_whole_gives(rate: int, most: int) -> None:
             piece = columns[place : place + int(rng.integers(0, most))]
             pieces.append(stream.push(piece))
             place, given = place + len(piece), given + len(pieces[-1])
-            assert place / source - given / target <= (DELAY if source != target else 0)
+            assert place / source - given / target <= (RESAMPLE_DELAY_SECONDS if source != target else 0)
         return np.concatenate([*pieces, stream.finish(length)])
 
     there = to_network(samples, rate)

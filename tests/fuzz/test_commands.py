@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import soundfile as sf
 
 from ideaw.audio import files
@@ -10,6 +11,7 @@ from tests.cli.conftest import run
 from tests.fuzz.mutants import mutants
 
 
+@pytest.mark.slow
 def test_broken_files_get_an_answer_or_one_line(tmp_path: Path, originals: dict[str, bytes]) -> None:
     seconds = {name: content for name, content in originals.items() if not name.startswith("plain.w")}
     target = tmp_path / "out.wav"
@@ -34,6 +36,7 @@ def test_broken_files_get_an_answer_or_one_line(tmp_path: Path, originals: dict[
     assert 0 < codes.count(2) < len(codes)
 
 
+@pytest.mark.slow
 def test_samples_at_their_limits(tmp_path: Path, speech: np.ndarray) -> None:
     rng, source, target = np.random.default_rng(0), tmp_path / "in.wav", tmp_path / "out.wav"
     square, slower = (np.where(np.arange(48_000) // half % 2, 1.0, -1.0) for half in (36, 50))

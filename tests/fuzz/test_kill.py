@@ -29,6 +29,7 @@ def strays(folder: Path) -> list[Path]:
     return list(folder.glob(".ideaw-*"))
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_the_old_file_or_the_new_one(tmp_path: Path, source: Path) -> None:
     original = source.read_bytes()
     started = time.monotonic()

@@ -15,14 +15,14 @@ from tests.fuzz.mutants import mutants
 READER = """
 import json, resource, sys
 from pathlib import Path
-from ideaw.audio import containers, files
+from ideaw.audio import files
 from ideaw.errors import IdeawError
 
 limit = 600 << 20  # of addresses, of which the libraries take 220 MB
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for path in sorted(Path(sys.argv[1]).iterdir()):
     try:
-        with files.opened(path) as source:
+        with files.open_audio(path) as source:
             length = sum(len(block) for block in source.blocks(10_000))
         outcome = [length, files.read(path).samples.shape[0]]
     except IdeawError as problem:
@@ -41,6 +41,7 @@ def read_all(folder: Path) -> dict[str, object]:
     return outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_broken_files_do_no_harm(tmp_path: Path, originals: dict[str, bytes], seed: int) -> None:
     count = 200

@@ -1,7 +1,7 @@
-"""Plain files, whatever is in them: read only if they are such, written whole or not at all.
+"""Regular files: opened for reading only if they are such, and replaced atomically when they are written.
 
-What is written goes to a temporary file beside its place, reaches the disk, and is then renamed; so a
-process that is killed leaves at most a stray `.ideaw-…`, which nothing ever reads or writes again.
+Content goes to a temporary file beside its place, is synced to the disk, and then renamed. An error, Ctrl-C or a
+signal such as SIGTERM removes the temporary file; SIGKILL leaves at most a stray `.ideaw-…` that nothing reads again.
 """
 
 import contextlib
@@ -9,16 +9,23 @@ import errno
 import io
 import os
 import secrets
+import signal
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from ideaw.errors import FileError
 
+_ENDING_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+)  # not every system has each; SIGINT is KeyboardInterrupt already
+
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """The file at `path`, or the one line that says why it cannot be one with something in it."""
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file that is not empty; raise `FileError` with one line why not."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -31,15 +38,15 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
     except FileNotFoundError:
         raise FileError(f"{path} does not exist") from None
     except (OSError, ValueError) as problem:
-        raise FileError(f"{path} cannot be read: {reason(problem)}") from problem
+        raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
     with file:
         yield file
 
 
-def check_place(path: Path) -> None:
-    """Whether a file can appear at `path`; raises `FileError` if not."""
-    with told(path, ValueError):
-        target = _followed(path)
+def check_writable(path: Path) -> None:
+    """Raise `FileError` if no file can be created or replaced at `path`."""
+    with file_errors(path, ValueError):
+        target = _resolve(path)
         try:
             mode = target.stat().st_mode
         except FileNotFoundError:
@@ -59,65 +66,95 @@ def check_place(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def placed(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the place of `path` if all goes well, and vanishes if anything does not."""
-    check_place(path)
-    target = _followed(path)
+def replace_on_success(path: Path) -> Iterator[Path]:
+    """Yield a temporary file that replaces `path` when the block succeeds, and is removed when it does not.
+
+    Raises:
+        FileError: nothing can be written at `path`.
+        SystemExit: a signal that ends the process arrived meanwhile, and nobody else handles it.
+    """
+    check_writable(path)
+    target = _resolve(path)
     temporary = target.with_name(f".ideaw-{secrets.token_hex(8)}{target.suffix}")
-    try:
-        with told(path):
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        yield temporary
-        with told(path):
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with _exit_on_signals():
+        try:
+            with file_errors(path):
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+                if target.exists():
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield temporary
+            with file_errors(path):
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
+                os.replace(temporary, target)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 def prepend(path: Path, head: bytes) -> None:
     """Put `head` before what a file holds, which moves up piece by piece, the last one first."""
-    piece_size = 1 << 20
+    piece_bytes = 1 << 20
     with path.open("rb+") as file:
-        for start in reversed(range(0, file.seek(0, os.SEEK_END), piece_size)):
+        for start in reversed(range(0, file.seek(0, os.SEEK_END), piece_bytes)):
             file.seek(start)
-            piece = file.read(piece_size)
+            piece = file.read(piece_bytes)
             file.seek(start + len(head))
             file.write(piece)
         file.seek(0)
         file.write(head)
 
 
-def same(one: Path, other: Path) -> bool:
-    """Whether both names lead to one file, by another spelling or a link too."""
+def is_same_file(first: Path, second: Path) -> bool:
+    """Whether both names lead to one file, also by another spelling or a link."""
     with contextlib.suppress(OSError, ValueError):
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, second)
     with contextlib.suppress(OSError, ValueError):
-        return _followed(one) == _followed(other)
+        return _resolve(first) == _resolve(second)
     return False
 
 
 @contextlib.contextmanager
-def told(path: Path, *problems: type[Exception]) -> Iterator[None]:
-    """What goes wrong while `path` is written, as one line; an `OSError` or one of `problems`."""
-    expected: tuple[type[Exception], ...] = (OSError, *problems)
+def file_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn an `OSError`, or an error of one of `kinds`, while `path` is written into a `FileError` of one line."""
+    expected: tuple[type[Exception], ...] = (OSError, *kinds)
     try:
         yield
     except expected as problem:
-        raise FileError(f"{path} cannot be written: {reason(problem)}") from problem
+        raise FileError(f"{path} cannot be written: {error_reason(problem)}") from problem
 
 
-def reason(problem: Exception) -> str:
+def error_reason(problem: Exception) -> str:
     """What went wrong, in the words of the system where it has some."""
     if isinstance(problem, OSError) and problem.errno is not None:
         return os.strerror(problem.errno).lower()
     return " ".join(str(problem).split()) or os.strerror(errno.EIO).lower()
 
 
-def _followed(path: Path) -> Path:
+@contextlib.contextmanager
+def _exit_on_signals() -> Iterator[None]:
+    """Let signals that would end the process at once raise `SystemExit` instead, so that `finally` blocks run.
+
+    Only in the main thread, where Python runs handlers, and only for signals that still have their default action.
+    """
+    taken: list[signal.Signals] = []
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        for ending in taken:  # a second signal must not interrupt the clean-up
+            signal.signal(ending, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        taken += [ending for ending in _ENDING_SIGNALS if signal.getsignal(ending) == signal.SIG_DFL]
+    try:
+        for ending in taken:
+            signal.signal(ending, leave)
+        yield
+    finally:
+        for ending in taken:
+            signal.signal(ending, signal.SIG_DFL)
+
+
+def _resolve(path: Path) -> Path:
     """Where a name leads; a link is written through, not replaced."""
     return Path(os.path.realpath(path))

@@ -6,7 +6,6 @@ bitrate, length and tags. libsndfile does the work; PyAV (the extra `formats`) a
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,29 +14,24 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio import atomic
+from ideaw.audio import atomic, formats
 from ideaw.audio import read as sndfile_reader
 from ideaw.audio import write as sndfile_writer
 from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
-from ideaw.audio.encoding import Encoding
+from ideaw.audio.checks import check_finite, check_length
+from ideaw.audio.formats import EXTENSIONS, Encoding
 from ideaw.audio.read import Source
 from ideaw.errors import FileError, MissingExtraError
 
-__all__ = ["CODEC_BLOCK_SAMPLES", "EXTENSIONS", "WITH_AV", "Encoding", "Recording", "Source", "Write"]
+__all__ = ["EXTENSIONS", "Encoding", "Recording", "Source", "WriteBlock"]
 
-WITH_AV = {".m4a": "M4A", ".mp4": "M4A"}
-"""Extensions written through PyAV."""
-
-EXTENSIONS = (*sndfile_writer.EXTENSIONS, *WITH_AV)
-"""Extensions that can be written."""
-
-Write = Callable[[NDArray[np.floating]], None]
+WriteBlock = Callable[[NDArray[np.floating]], None]
 """Appends `(n, channels)` floats to a file."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a file holds: `samples` `(n, channels)` float64 at `rate` Hz, and how they were coded."""
+    """A whole file: `samples` `(n, channels)` float64 at `rate` Hz, and how they were coded."""
 
     samples: NDArray[np.float64]
     rate: int
@@ -45,22 +39,45 @@ class Recording:
 
 
 @contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Source]:
-    """The file at `path`, whatever its extension says, to be read in blocks: in the memory of one, however long."""
+def open_audio(path: str | os.PathLike[str]) -> Iterator[Source]:
+    """Open an audio file, whatever its extension says, to be read in blocks: in the memory of one, however long.
+
+    Raises:
+        FileError: it cannot be read, is damaged, truncated, or no audio file.
+        MissingExtraError: its container needs PyAV, which is not installed.
+    """
     path = Path(path)
-    with atomic.opened(path) as file:
-        reader = _with_av(path) if _needs_av(path, file.peek(16)) else sndfile_reader
-        with reader.opened(path, file) as source:
+    with atomic.open_regular(path) as file:
+        reader = _import_pyav(path) if _read_by_pyav(path, file.peek(16)) else sndfile_reader
+        with reader.open_source(path, file) as source:
             yield source
 
 
-def read(path: str | os.PathLike[str]) -> Recording:
-    """The whole file at `path`, whatever its extension says; PCM of every width exactly."""
-    with opened(path) as source:
-        held = bytearray()  # grows as samples come, since what a header claims may be far more than there is
+def read_blocks(path: str | os.PathLike[str], longest: float | None = None) -> Iterator[NDArray[np.float64]]:
+    """The samples of the file at `path` in blocks `(n, channels)`, each checked.
+
+    Raises:
+        FileError: the file cannot be read.
+        AudioError: a sample is not finite, or there is less than a second or more than `longest` seconds.
+    """
+    with open_audio(path) as source:
+        length = 0
         for block in source.blocks():
-            held += block.data
-    samples = np.frombuffer(held, np.float64).reshape(-1, source.channels)
+            check_finite(block)
+            length += len(block)
+            if longest is not None:
+                check_length(max(length, source.rate), source.rate, longest)
+            yield block
+        check_length(length, source.rate)
+
+
+def read(path: str | os.PathLike[str]) -> Recording:
+    """Read a whole audio file, PCM of every width exactly; raises what `open_audio` raises."""
+    with open_audio(path) as source:
+        content = bytearray()  # grows as samples come, since what a header claims may be far more than there is
+        for block in source.blocks():
+            content += block.data
+    samples = np.frombuffer(content, np.float64).reshape(-1, source.channels)
     return Recording(samples, source.rate, source.encoding)
 
 
@@ -69,101 +86,106 @@ def check_target(
     rate: int,
     channels: int,
     encoding: Encoding | None = None,
-    frames: int | None = None,
+    num_samples: int | None = None,
 ) -> None:
-    """Whether `writing` with the same arguments can begin; raises `FileError` or `MissingExtraError` if not."""
+    """Check whether `create_audio` with the same arguments can begin; raises what it raises."""
     path = Path(path)
-    writer = _with_av(path) if _extension(path) in WITH_AV else sndfile_writer
-    writer.check(path, rate, channels, encoding, frames)
-    atomic.check_place(path)
+    _encoder(path)
+    formats.check_format(path, rate, channels, encoding, num_samples)
+    atomic.check_writable(path)
 
 
 @contextlib.contextmanager
-def writing(
+def create_audio(
     path: str | os.PathLike[str],
     rate: int,
     channels: int,
     encoding: Encoding | None = None,
-    frames: int | None = None,
-) -> Iterator[Write]:
-    """A function that appends blocks to what will be at `path`, in the container that its extension names.
+    num_samples: int | None = None,
+) -> Iterator[WriteBlock]:
+    """Yield a function that appends blocks to what will be at `path`, in the container that its extension names.
 
-    The container that `encoding` came from keeps its subtype, bitrate and tags; another one gets its
-    nearest lossless width or a default bitrate, and the tags. `frames`, where it is known, is how many
-    samples per channel will come; it decides whether a WAV file needs RF64. What is at `path` stays until
-    the `with` ends well, and then is replaced at once; if it ends otherwise, nothing has happened.
+    What is at `path` stays until the `with` ends well, and then is replaced at once; if it ends otherwise, nothing
+    has happened.
+
+    Args:
+        path: the output.
+        rate: sampling rate in Hz.
+        channels: number of channels.
+        encoding: how the source held the samples; it is kept as far as `formats.choose_encoding` can.
+        num_samples: length per channel, if it is known; decides whether a WAV file needs RF64.
+
+    Raises:
+        FileError: the format cannot hold this, the place cannot be written, or there were no samples.
+        MissingExtraError: the container needs PyAV, which is not installed.
     """
     path = Path(path)
-    check_target(path, rate, channels, encoding, frames)
-    writer = _with_av(path) if _extension(path) in WITH_AV else sndfile_writer
-    buffer, empty = SampleBuffer(channels), True
+    check_target(path, rate, channels, encoding, num_samples)
+    chosen = formats.choose_encoding(path, encoding, channels * (num_samples or 0))
+    buffer = SampleBuffer(channels)
 
-    def write(piece: NDArray[np.floating]) -> None:
-        nonlocal empty
-        if piece.ndim != 2 or piece.shape[1] != channels:
-            raise FileError(f"samples of shape {piece.shape} cannot be written; give (samples, {channels})")
-        buffer.append(piece)
+    def write(samples: NDArray[np.floating]) -> None:
+        if samples.ndim != 2 or samples.shape[1] != channels:
+            raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, {channels})")
+        buffer.append(samples)
         for block in buffer.pop_blocks(CODEC_BLOCK_SAMPLES):
-            target.write(block)
-        empty = empty and not len(piece)
+            encoder.write(block)
 
-    with atomic.placed(path) as temporary:
-        target = writer.Target(path, temporary, rate, channels, encoding, frames)
+    with atomic.replace_on_success(path) as temporary:
+        encoder = _encoder(path).Encoder(path, temporary, rate, channels, chosen)
         try:
             yield write
-            if empty:
+            if not buffer.end:
                 raise FileError(f"there are no samples to write to {path}")
             if len(buffer):
-                target.write(buffer.pop(len(buffer)))
-            target.finish()
+                encoder.write(buffer.pop(len(buffer)))
+            encoder.finish()
         except BaseException:
-            target.abandon()
+            encoder.abort()
             raise
 
 
 def write(
     path: str | os.PathLike[str], samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None
 ) -> None:
-    """Write `(n, channels)` floats at `rate` Hz, as `writing` does."""
+    """Write `(n, channels)` floats of full scale 1 at `rate` Hz, as `create_audio` does."""
     if samples.ndim != 2:
         raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, channels)")
-    with writing(path, rate, samples.shape[1], encoding, len(samples)) as append:
+    with create_audio(path, rate, samples.shape[1], encoding, len(samples)) as append:
         for block in split_blocks(samples, CODEC_BLOCK_SAMPLES):
             append(block)
 
 
-def step(path: str | os.PathLike[str], encoding: Encoding) -> float:
-    """The distance of two neighbouring sample values of what `write` would make of `encoding` there; 0 if any goes."""
-    path = Path(path)
-    subtype = encoding.subtype if _extension(path) in WITH_AV else sndfile_writer.fitting(path, encoding, 0).subtype
-    bits = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", subtype)
-    return 2.0 ** (1 - int(bits[1])) if bits else 0.0
+def quantisation_step(path: str | os.PathLike[str], encoding: Encoding) -> float:
+    """Distance of two neighbouring sample values in what `write` makes of `encoding` at `path`; 0 if any goes."""
+    return formats.quantisation_step(Path(path), encoding)
 
 
-def same_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Raises `FileError` if both names lead to one file, by another spelling or a link too."""
-    if atomic.same(Path(source), Path(target)):
+def check_distinct(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Raise `FileError` if both names lead to one file, also by another spelling or a link."""
+    if atomic.is_same_file(Path(source), Path(target)):
         raise FileError(f"{target} is the input itself; give another name for the output")
 
 
-def _needs_av(path: Path, opening: bytes) -> bool:
+def written_by_pyav(path: str | os.PathLike[str]) -> bool:
+    """Whether a file with the extension of `path` is written through PyAV."""
+    return formats.file_format(Path(path)).writer == "PyAV"
+
+
+def _read_by_pyav(path: Path, opening: bytes) -> bool:
+    """Whether a file of this opening is read through PyAV."""
     matroska, asf = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75"
-    bare = path.suffix.lower() == ".aac" and not opening.startswith(sndfile_reader.KNOWN)  # AAC has no magic number
-    return bare or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))
+    no_magic = not opening.startswith(sndfile_reader.MAGIC_NUMBERS)
+    bare_aac = path.suffix.lower() == ".aac" and no_magic  # AAC has no magic number of its own
+    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))
 
 
-def _extension(path: Path) -> str:
-    """The extension of a file to be written; `FileError` if there is no such."""
-    extension = path.suffix.lower()
-    if extension == ".aac":
-        raise FileError(f"{path}: a bare .aac stream cannot hold its length or tags; use .m4a")
-    if extension not in EXTENSIONS:
-        named = f'of the unknown type "{extension}"' if extension else "without an extension"
-        raise FileError(f"{path} is an output {named}; use one of {', '.join(EXTENSIONS)}")
-    return extension
+def _encoder(path: Path) -> ModuleType:
+    """The module whose `Encoder` writes what the extension names."""
+    return _import_pyav(path) if written_by_pyav(path) else sndfile_writer
 
 
-def _with_av(path: Path) -> ModuleType:
+def _import_pyav(path: Path) -> ModuleType:
     """The module on PyAV, which is an optional package."""
     try:
         from ideaw.audio import pyav

@@ -1,8 +1,8 @@
-"""What libsndfile lacks for MP3: the stream's bitrate, its length where no index tells it, and tags beyond Latin-1.
+"""What libsndfile lacks for MP3: the bitrate of a stream, and its length where no Xing header gives it.
 
-Every frame's header is read, which gives the bitrate exactly (file size over duration counts tags
-and cover pictures too) and the number of frames. A stream of varying bitrate without a Xing index
-is measured wrongly by libsndfile and cut short; `Stream.index` makes the index that it lacks.
+Every MPEG frame header is parsed, which gives the bitrate exactly (file size over duration counts tags and cover
+pictures too) and the number of frames. libsndfile takes a stream of variable bitrate without a Xing header for
+shorter than it is; `with_xing_header` supplies the header.
 """
 
 import io
@@ -11,143 +11,118 @@ import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-BITRATES = {
+from ideaw.audio.tags import id3_length
+
+LAYER3_KBPS = {
     1: (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     2: (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 }
 """Legal bitrates of Layer III in kbit/s, for MPEG-1 and for MPEG-2 and 2.5."""
 
-RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
+MIN_XING_FRAME_BYTES = 192
+"""Bytes of a frame that LAME needs for its Xing header, without which the encoder's delay cannot be undone."""
 
-INDEX_ROOM = 192
-"""Bytes of a frame that LAME needs to write its index; without it the encoder's delay cannot be undone."""
-
-_RATES_OF_VERSION = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
+_RATES_BY_VERSION_BITS = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 
 _HEADER = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", re.DOTALL)
 """How a Layer III frame opens: eleven set bits, a version, and a bitrate of the table."""
 
-_TAG_FRAMES = {
-    "title": b"TIT2",
-    "artist": b"TPE1",
-    "album": b"TALB",
-    "date": b"TDRC",
-    "comment": b"COMM",
-    "genre": b"TCON",
-    "tracknumber": b"TRCK",
-    "copyright": b"TCOP",
-}
-
 
 @dataclass(frozen=True)
-class Stream:
-    """One MP3 stream: mean `bitrate` in kbit/s, number of `frames`, and the header of the first one."""
+class Mp3Stream:
+    """The audio of one MP3 file.
+
+    Attributes:
+        bitrate: mean over the frames, in kbit/s.
+        num_frames: MPEG frames, that of a Xing header not counted.
+        header: the four bytes that open the first frame.
+        start: where the first frame begins, in bytes.
+        has_xing: whether the first frame is a Xing, Info or VBRI header.
+        variable: whether frames differ in bitrate.
+        claimed_frames: frames that the Xing header claims; 0 where it does not say.
+    """
 
     bitrate: float
-    frames: int
+    num_frames: int
     header: bytes
     start: int
-    indexed: bool
-    varying: bool
-    promised: int
-    """Frames that the index says there are; 0 where it does not say."""
+    has_xing: bool
+    variable: bool
+    claimed_frames: int
 
-    def index(self) -> bytes:
-        """A Xing frame that says how many frames follow, of the first frame's own size."""
-        frame = _parse(self.header)
+    def xing_frame(self) -> bytes:
+        """A Xing header that says how many frames follow, of the first frame's own size."""
+        frame = _parse_header(self.header)
         assert frame is not None
         mono = self.header[3] >> 6 == 3
         side = (17 if mono else 32) if frame.version == 3 else (9 if mono else 17)
-        body = b"\0" * side + b"Xing" + (1).to_bytes(4, "big") + self.frames.to_bytes(4, "big")
+        body = b"\0" * side + b"Xing" + (1).to_bytes(4, "big") + self.num_frames.to_bytes(4, "big")
         return (self.header + body).ljust(frame.size, b"\0")[: frame.size]
 
 
-def scan(file: BinaryIO) -> Stream | None:
+def scan(file: BinaryIO) -> Mp3Stream | None:
     """The stream in an MP3 file; None if there is no Layer III frame of a known bitrate in it."""
-    window = _Window(file)
-    at: int | None = tag_length(window.take(0, 10))
-    first, start, indexed, promised = b"", 0, False, 0
+    window = _FileWindow(file)
+    at: int | None = id3_length(window.read_at(0, 10))
+    first, start, has_xing, claimed_frames = b"", 0, False, 0
     frames = total = lowest = highest = 0
-    while at is not None and len(header := window.take(at, 4)) == 4:
-        frame = _parse(header)
+    while at is not None and len(header := window.read_at(at, 4)) == 4:
+        frame = _parse_header(header)
         if frame is None or not (first or _continues(window, at, header, frame.size)):
             at = window.next_header(at + 1)
             continue
         if not first:
             first, start = header, at
-            opening = window.take(at, 60)
-            indexed = any(mark in opening for mark in (b"Xing", b"Info", b"VBRI"))
-            promised = _promised(opening)
-        if at != start or not indexed:
+            opening = window.read_at(at, 60)
+            has_xing = any(mark in opening for mark in (b"Xing", b"Info", b"VBRI"))
+            claimed_frames = _claimed_frames(opening)
+        if at != start or not has_xing:
             frames, total = frames + 1, total + frame.bitrate
             lowest, highest = min(lowest or frame.bitrate, frame.bitrate), max(highest, frame.bitrate)
         at += frame.size
     if not frames:
         return None
-    return Stream(total / frames, frames, first, start, indexed, lowest != highest, promised)
+    return Mp3Stream(total / frames, frames, first, start, has_xing, lowest != highest, claimed_frames)
 
 
-def with_index(file: BinaryIO, head: bytes, stream: Stream) -> io.BufferedReader:
-    """The file as if an index stood between its tag `head` and its frames; nothing is copied."""
-    return io.BufferedReader(_Spliced(head + stream.index(), file, stream.start))
+def with_xing_header(file: BinaryIO, id3: bytes, stream: Mp3Stream) -> io.BufferedReader:
+    """The file as if a Xing header stood between its ID3v2 tag and its frames; nothing is copied."""
+    return io.BufferedReader(_SplicedFile(id3 + stream.xing_frame(), file, stream.start))
 
 
-def _promised(opening: bytes) -> int:
-    """The number of frames in a Xing index (LAME calls it Info where the bitrate is constant); 0 if it has none."""
+def _claimed_frames(opening: bytes) -> int:
+    """Number of frames in a Xing header (LAME calls it Info where the bitrate is constant); 0 if it has none."""
     at = max(opening.find(b"Xing"), opening.find(b"Info"))
     has_frames = at >= 0 and len(opening) >= at + 12 and opening[at + 7] & 1
     return int.from_bytes(opening[at + 8 : at + 12], "big") if has_frames else 0
 
 
-def tag_length(opening: bytes) -> int:
-    """Bytes that the ID3v2 tag of a file with this opening says it has; 0 if there is none."""
-    if len(opening) < 10 or not opening.startswith(b"ID3"):
-        return 0
-    size = 0
-    for byte in opening[6:10]:
-        size = size << 7 | byte & 0x7F
-    footer = 10 if opening[5] & 0x10 else 0
-    return 10 + size + footer
-
-
-def tag(texts: dict[str, str]) -> bytes:
-    """An ID3v2.4 tag in UTF-8; libsndfile's own writes every letter beyond ASCII as two wrong ones."""
-    frames = b""
-    for name, text in texts.items():
-        if name in _TAG_FRAMES:
-            opening = b"\x03und\0" if name == "comment" else b"\x03"
-            body = opening + text.encode("utf-8", "replace")
-            frames += _TAG_FRAMES[name] + _synchsafe(len(body)) + b"\0\0" + body
-    return b"ID3\x04\0\0" + _synchsafe(len(frames)) + frames if frames else b""
-
-
 def legal_bitrate(wanted: float, rate: int) -> int:
-    """The lowest bitrate in kbit/s not below `wanted` that MP3 at `rate` Hz can have, index included."""
+    """The lowest bitrate in kbit/s not below `wanted` that MP3 at `rate` Hz can have, Xing header included."""
     version = 1 if rate >= 32_000 else 2
     bytes_per_kbit = (144_000 if version == 1 else 72_000) / rate
-    legal = [kbps for kbps in BITRATES[version] if kbps * bytes_per_kbit >= INDEX_ROOM and kbps <= highest(rate)]
+    legal = [
+        kbps
+        for kbps in LAYER3_KBPS[version]
+        if kbps * bytes_per_kbit >= MIN_XING_FRAME_BYTES and kbps <= max_bitrate(rate)
+    ]
     return next((kbps for kbps in legal if kbps >= wanted - 0.5), legal[-1])
 
 
-def highest(rate: int) -> int:
+def max_bitrate(rate: int) -> int:
     """The highest bitrate in kbit/s that LAME writes at `rate` Hz."""
     return 320 if rate >= 32_000 else 160 if rate >= 16_000 else 64
 
 
-def _synchsafe(size: int) -> bytes:
-    """A length in four bytes of seven bits, so that no decoder takes it for the start of a frame."""
-    return bytes(size >> shift & 0x7F for shift in (21, 14, 7, 0))
-
-
-def _continues(window: "_Window", at: int, header: bytes, size: int) -> bool:
+def _continues(window: "_FileWindow", at: int, header: bytes, size: int) -> bool:
     """Whether another frame of the same kind follows, which random bytes hardly ever show."""
-    after = window.take(at + size, 4)
-    if len(after) < 4 or _parse(after) is None:
+    after = window.read_at(at + size, 4)
+    if len(after) < 4 or _parse_header(after) is None:
         return False
     return header[1] == after[1] and header[2] & 0x0C == after[2] & 0x0C
 
 
-class _Frame(NamedTuple):
+class _FrameHeader(NamedTuple):
     """What a header tells: version bits, bitrate in kbit/s, and size in bytes."""
 
     version: int
@@ -155,7 +130,7 @@ class _Frame(NamedTuple):
     size: int
 
 
-def _parse(header: bytes) -> _Frame | None:
+def _parse_header(header: bytes) -> _FrameHeader | None:
     """The Layer III frame that these four bytes open, if they do."""
     if not _HEADER.match(header):
         return None
@@ -163,45 +138,45 @@ def _parse(header: bytes) -> _Frame | None:
     version, bitrate_index, rate_index = second >> 3 & 3, third >> 4, third >> 2 & 3
     if rate_index == 3:
         return None
-    bitrate = BITRATES[1 if version == 3 else 2][bitrate_index - 1]
-    rate = _RATES_OF_VERSION[version][rate_index]
+    bitrate = LAYER3_KBPS[1 if version == 3 else 2][bitrate_index - 1]
+    rate = _RATES_BY_VERSION_BITS[version][rate_index]
     padding = third >> 1 & 1
-    return _Frame(version, bitrate, (144_000 if version == 3 else 72_000) * bitrate // rate + padding)
+    return _FrameHeader(version, bitrate, (144_000 if version == 3 else 72_000) * bitrate // rate + padding)
 
 
-class _Window:
+class _FileWindow:
     """A file looked at anywhere, with only a piece of it in memory: a few hours of MP3 are half a gigabyte."""
 
-    PIECE = 1 << 16
-    BEHIND = 1 << 12
+    WINDOW_BYTES = 1 << 16
+    LOOKBACK_BYTES = 1 << 12
     """Bytes kept before the place asked for: more than a frame, since a search looks one ahead and comes back."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._load(0)
 
-    def take(self, at: int, count: int) -> bytes:
+    def read_at(self, at: int, count: int) -> bytes:
         """`count` bytes from `at` on; fewer at the end of the file."""
         if not self._start <= at <= at + count <= self._end:
             self._load(at)
-        return self._piece[at - self._start : at - self._start + count]
+        return self._window[at - self._start : at - self._start + count]
 
     def next_header(self, at: int) -> int | None:
         """Where, from `at` on, the next header may lie; None if nowhere."""
-        while len(self.take(at, 3)) == 3:
-            if found := _HEADER.search(self._piece, at - self._start):
-                return self._start + found.start()
+        while len(self.read_at(at, 3)) == 3:
+            if match := _HEADER.search(self._window, at - self._start):
+                return self._start + match.start()
             at = self._end - 2
         return None
 
     def _load(self, at: int) -> None:
-        self._start = max(0, at - self.BEHIND)
+        self._start = max(0, at - self.LOOKBACK_BYTES)
         self._file.seek(self._start)
-        self._piece = self._file.read(self.PIECE)
-        self._end = self._start + len(self._piece)
+        self._window = self._file.read(self.WINDOW_BYTES)
+        self._end = self._start + len(self._window)
 
 
-class _Spliced(io.RawIOBase):
+class _SplicedFile(io.RawIOBase):
     """`opening`, and then `file` from `start` on, as one file."""
 
     def __init__(self, opening: bytes, file: BinaryIO, start: int) -> None:

@@ -17,8 +17,8 @@ def capacity(
 ) -> None:
     """Tell how long a message fits into an audio file."""
     marker = ideaw.load(model)
-    with files.opened(path) as source:
-        frames = source.frames or sum(map(len, source.blocks()))
+    with files.open_audio(path) as source:
+        frames = source.num_samples or sum(map(len, source.blocks()))
         seconds = frames / source.rate
     most, each = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))
     if as_json:

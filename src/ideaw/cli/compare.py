@@ -9,10 +9,10 @@ import typer
 from numpy.typing import NDArray
 
 from ideaw.audio import files
+from ideaw.audio.checks import check_samples
 from ideaw.audio.files import Recording
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.resample import mix, to_network
-from ideaw.audio.samples import check
 from ideaw.cli import console, options, outputs
 from ideaw.cli.extras import extra
 from ideaw.errors import AudioError, MissingExtraError
@@ -63,7 +63,7 @@ def _check_alike(first: Path, a: Recording, second: Path, b: Recording) -> None:
     """Raises `AudioError` unless samples can be held against each other one by one."""
     for path, recording in ((first, a), (second, b)):
         try:
-            check(recording.samples, recording.rate)
+            check_samples(recording.samples, recording.rate)
         except AudioError as problem:
             raise AudioError(f"{path}: {problem}") from None
     for what, here, there in (

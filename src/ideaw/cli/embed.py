@@ -69,7 +69,7 @@ def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
 
 def _measured(source: Path, target: Path) -> float | None:
     """The lowest SNR in dB of any second as written; None where a lossy codec's own noise lies over the mark."""
-    with files.opened(source) as original, files.opened(target) as marked, np.errstate(divide="ignore"):
+    with files.open_audio(source) as original, files.open_audio(target) as marked, np.errstate(divide="ignore"):
         if marked.encoding.bitrate is not None:
             return None
         pairs = zip(original.blocks(marked.rate), marked.blocks(marked.rate), strict=True)

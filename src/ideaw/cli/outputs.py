@@ -3,23 +3,20 @@
 What is written here appears whole or not at all, as `audio/files.py` does it for audio.
 """
 
-import contextlib
 import os
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ideaw.audio import files
+from ideaw.audio import atomic, files
 from ideaw.errors import FileError, MissingExtraError
 
 
 def check_audio(source: Path, target: Path) -> None:
     """Whether the audio of `source` can be written as `target`, as far as that can be known beforehand."""
-    files.same_file(source, target)
+    files.check_distinct(source, target)
     check(target, files.EXTENSIONS)
-    if target.suffix.lower() in files.WITH_AV and find_spec("av") is None:
+    if files.written_by_pyav(target) and find_spec("av") is None:
         raise MissingExtraError(f'{target} needs PyAV; install it with: pip install "ideaw[formats]"')
 
 
@@ -38,18 +35,5 @@ def check(target: Path, extensions: Sequence[str]) -> None:
 
 def write(target: Path, content: bytes) -> None:
     """Write a file, or leave what is there as it was."""
-    with _whole(target) as temporary:
+    with atomic.replace_on_success(target) as temporary, atomic.file_errors(target):
         temporary.write_bytes(content)
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Path]:
-    temporary = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except OSError as problem:
-        raise FileError(f"{target} cannot be written: {(problem.strerror or str(problem)).lower()}") from problem
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from ideaw.audio.samples import as_float, check, check_not_silent, restore
+from ideaw.audio.checks import check_not_silent, check_samples, integer_rate
+from ideaw.audio.pcm import as_float, quantisation_step, restore
 from ideaw.errors import AudioError
 
 DTYPES = ["float16", "float32", "float64", "uint8", "int8", "int16", "int32", ">i2", ">f4"]
@@ -23,6 +24,7 @@ def audio(draw: st.DrawFn) -> np.ndarray:
     return draw(arrays.arrays(dtype, draw(SHAPES), elements=arrays.from_dtype(dtype, **elements)))
 
 
+@pytest.mark.slow
 @given(audio())
 def test_untouched_samples_come_back_with_the_same_bits(samples: np.ndarray) -> None:
     floats = as_float(samples)
@@ -34,12 +36,13 @@ def test_untouched_samples_come_back_with_the_same_bits(samples: np.ndarray) -> 
     assert back.tobytes() == samples.tobytes()
 
 
+@pytest.mark.slow
 @given(audio(), st.floats(-3, 3))
 def test_integers_saturate_and_floats_stay_where_they_were(samples: np.ndarray, shift: float) -> None:
     back = restore(as_float(samples) + shift, samples)
     wanted = as_float(samples) + shift
     if samples.dtype.kind in "iu":
-        step = 2.0 ** (1 - 8 * samples.dtype.itemsize)
+        step = quantisation_step(samples.dtype)
         assert np.abs(as_float(back) - np.clip(wanted, -1, 1 - step)).max(initial=0) <= step / 2
     else:
         inside = np.abs(samples) <= 1
@@ -79,8 +82,8 @@ def _power(floats: np.ndarray) -> float:
 
 
 def test_good_audio_passes(speech: np.ndarray, music: np.ndarray) -> None:
-    check(as_float(speech), 16_000)
-    check(as_float(music), 44_100)
+    check_samples(as_float(speech), 16_000)
+    check_samples(as_float(music), 44_100)
     check_not_silent(_power(as_float(music)))
 
 
@@ -94,7 +97,8 @@ WRONG = {
     "8000 to 192000 Hz": (np.zeros((400_000, 1)), 192_001),
     "whole number": (np.zeros((16_000, 1)), 8_000.5),
     "nan Hz": (np.zeros((16_000, 1)), float("nan")),
-    "16k Hz": (np.zeros((16_000, 1)), "16k"),
+    "a rate that is str '24000' cannot be used; give a whole number": (np.zeros((24_000, 1)), "24000"),
+    "NoneType None": (np.zeros((16_000, 1)), None),
     "0.4 s long; at least 1 s is needed": (np.zeros((6_400, 2)), 16_000),
     "0.99 s long": (np.zeros((15_999, 1)), 16_000),
     "NaN or infinite": (np.r_[np.zeros(16_000), np.nan][:, None], 16_000),
@@ -106,13 +110,13 @@ WRONG = {
 def test_wrong_audio_gets_one_line(line: str) -> None:
     floats, rate = WRONG[line]
     with pytest.raises(AudioError, match=line) as caught:
-        check(floats, rate)  # type: ignore[arg-type]
+        check_samples(floats, rate)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 
 def test_silence_can_be_searched_but_not_marked(speech: np.ndarray) -> None:
     zeros = np.zeros((16_000, 2))
-    check(zeros, 16_000)
+    check_samples(zeros, 16_000)
     with pytest.raises(AudioError, match="all samples are zero"):
         check_not_silent(0.0)
     floats = as_float(speech)
@@ -120,3 +124,15 @@ def test_silence_can_be_searched_but_not_marked(speech: np.ndarray) -> None:
     check_not_silent(_power(floats) * 10 ** ((-79.9 - level) / 10))
     with pytest.raises(AudioError, match="silent"):
         check_not_silent(_power(floats) * 10 ** ((-80.1 - level) / 10))
+
+
+@pytest.mark.parametrize("rate", [44_100, 44_100.0, np.float32(44_100), np.int16(16_000), np.float64(8_000)])
+def test_a_whole_rate_of_any_type_is_an_integer(rate: float) -> None:
+    assert type(integer_rate(rate)) is int
+    assert integer_rate(rate) == rate
+
+
+@pytest.mark.parametrize("rate", [44_100.5, float("inf"), "44100", None, 0, True])
+def test_other_rates_are_refused(rate: float) -> None:
+    with pytest.raises(AudioError, match="give a whole number from 8000 to 192000 Hz"):
+        integer_rate(rate)
