@@ -32,7 +32,7 @@ ABLATIONS = {
 PROTOCOLS = ("rawbench-loose", "rawbench-strict", "audiomarkbench", "edits")
 """Presets of attacks; `security` has a table of its own."""
 
-HARDEST = 4
+NUM_HARDEST = 4
 """Attacks of a protocol that are named."""
 
 Cells = Sequence[str]
@@ -252,7 +252,7 @@ def protocols_table() -> list[str] | None:
     rows = []
     for name, table in tables.items():
         exact = {row["label"]: row["exact"]["value"] for row in table["rows"]}
-        hardest = sorted((share, label) for label, share in exact.items() if share < 1)[:HARDEST]
+        hardest = sorted((share, label) for label, share in exact.items() if share < 1)[:NUM_HARDEST]
         rows.append(
             [
                 f"`{name}`",

@@ -26,8 +26,8 @@ import soxr
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.bench.peers.peer import Peer, Took, environment, interpreter, size
-from ideaw.bench.peers.systems import OURS, PEERS, SYSTEMS
+from ideaw.bench.peers.peer import Peer, TaskCost, environment, installed_size, interpreter
+from ideaw.bench.peers.systems import IDEAW, PEERS, SYSTEMS
 from ideaw.errors import PeerError
 
 NARROW, WIDE = 16_000, 44_100
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, nargs="+", default=[10, 60])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     arguments = parser.parse_args()
-    pythons = {OURS: sys.executable} | _present(arguments.peers)
+    pythons = {IDEAW: sys.executable} | _present(arguments.peers)
     table = Table()
     with tempfile.TemporaryDirectory() as folder:
         for seconds in arguments.seconds:
@@ -87,7 +87,7 @@ def main() -> None:
         clip = Path(folder) / "second.wav"
         soundfile.write(clip, _speech(1.0, NARROW, 1), NARROW)
         table.imports, table.commands = _starts(pythons, clip, arguments.repeats)
-    table.size = {SYSTEMS[name].title: size(name, arguments.peers) for name in pythons}
+    table.size = {SYSTEMS[name].title: installed_size(name, arguments.peers) for name in pythons}
     _tell(table)
     if arguments.json:
         arguments.json.write_text(json.dumps(asdict(table), indent=2) + "\n")
@@ -138,11 +138,11 @@ def _times(
 ) -> list[Time]:
     """Every task of every system, taking turns; the first turn warms up and does not count."""
     workers = _started(names, folder, threads)
-    asked = [(OURS, task, audio) for audio in ("mono", "stereo") for task in TASKS]
-    asked += [(system, task, "mono") for system in workers if system != OURS for task in ("embed", "detect, marked")]
+    asked = [(IDEAW, task, audio) for audio in ("mono", "stereo") for task in TASKS]
+    asked += [(system, task, "mono") for system in workers if system != IDEAW for task in ("embed", "detect, marked")]
     # A peer's turn comes right after ours of the same kind.
-    asked.sort(key=lambda each: (each[2], not each[1].startswith("embed"), each[0] != OURS))
-    took: dict[tuple[str, str, str], list[Took]] = {each: [] for each in asked}
+    asked.sort(key=lambda each: (each[2], not each[1].startswith("embed"), each[0] != IDEAW))
+    took: dict[tuple[str, str, str], list[TaskCost]] = {each: [] for each in asked}
     for turn in range(repeats + 1):
         for (system, task, audio), found in took.items():
             name, sound = TASKS[task]
@@ -164,7 +164,7 @@ def _times(
             threads,
             median(each.wall for each in found),
             median(each.cpu for each in found),
-            _ratios(found, took, task, audio) if system != OURS else {},
+            _ratios(found, took, task, audio) if system != IDEAW else {},
         )
         for (system, task, audio), found in took.items()
         if system in workers
@@ -181,13 +181,15 @@ def _started(names: Iterable[str], folder: Path, threads: int) -> dict[str, Peer
     return out
 
 
-def _ratios(found: list[Took], took: dict[tuple[str, str, str], list[Took]], task: str, audio: str) -> dict[str, float]:
+def _ratios(
+    found: list[TaskCost], took: dict[tuple[str, str, str], list[TaskCost]], task: str, audio: str
+) -> dict[str, float]:
     """Our task of the same kind → how many times as long a peer took, by the wall clock."""
     kind = task.split(",")[0]
     return {
         ours: median(theirs.wall / mine.wall for theirs, mine in zip(found, turns, strict=True))
         for (system, ours, of), turns in took.items()
-        if system == OURS and of == audio and ours.split(",")[0] == kind
+        if system == IDEAW and of == audio and ours.split(",")[0] == kind
     }
 
 

@@ -34,13 +34,14 @@ UNMARKED = unmarked.Table(
     [unmarked.Level(0.1, 12, 0.012, (0.007, 0.02))],
     [0.02],
 )
-TOOK = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0, locating.WHOLE: 2.0}
-RIGHT = {locating.OURS: True, locating.PAPER: False, locating.SINGLE: True, locating.WHOLE: True}
+TOOK = {locating.ONE_PASS: 1.0, locating.WINDOWS: 6.0, locating.SINGLE_STAGE: 11.0, locating.ONE_PASS_WHOLE: 2.0}
+RIGHT = {locating.ONE_PASS: True, locating.WINDOWS: False, locating.SINGLE_STAGE: True, locating.ONE_PASS_WHOLE: True}
 LOCATING = locating.Table(
-    "46+10", 3, 0.1, [locating.Row(60, 50, 501, TOOK, {locating.PAPER: 6.0, locating.SINGLE: 11.0}, RIGHT)]
+    "46+10", 3, 0.1, [locating.Row(60, 50, 501, TOOK, {locating.WINDOWS: 6.0, locating.SINGLE_STAGE: 11.0}, RIGHT)]
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "module", "table", "said"),
     [

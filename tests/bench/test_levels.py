@@ -8,6 +8,7 @@ from ideaw.bench.tables import levels
 from ideaw.errors import FileError
 
 
+@pytest.mark.slow
 def test_a_mark_is_read_as_well_in_quiet_audio(data: Path) -> None:
     shares: list[float] = []
     table = levels.run(data, "22+10", limit=2, progress=shares.append)

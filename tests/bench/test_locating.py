@@ -14,15 +14,17 @@ from ideaw.engine.network import Network
 from ideaw.engine.segments import NEARBY
 from ideaw.errors import ModelError
 from ideaw.keys import Key
-from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+from ideaw.marker import Marker
+from ideaw.models import find_model
 from ideaw.modem.locating_code import locating_code
 
 
 @pytest.fixture(scope="module")
 def network() -> Network:
-    return Network(model_folder(DEFAULT_MODEL), threads=1)
+    return Network(find_model(None), threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both_stages", [False, True])
 def test_the_paper_s_search_ends_at_a_marked_second(
     network: Network, speech: NDArray[np.float32], both_stages: bool
@@ -34,7 +36,7 @@ def test_the_paper_s_search_ends_at_a_marked_second(
     assert located.message == "ab12"
     assert located.start >= begin - NEARBY * HOP_SAMPLES
     assert (located.start - begin + NEARBY * HOP_SAMPLES) % SAMPLE_RATE <= 2 * NEARBY * HOP_SAMPLES
-    assert located.windows == located.start // window_search.STEP + 1
+    assert located.windows == located.start // window_search.WINDOW_STEP_SAMPLES + 1
 
 
 def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speech: NDArray[np.float32]) -> None:
@@ -42,14 +44,16 @@ def test_the_paper_s_search_finds_nothing_of_another_key(network: Network, speec
     assert window_search.search(network, marked, locating_code(network.card.code_bits)).message is None
 
 
+@pytest.mark.slow
 def test_a_single_stage_is_read_in_every_window(single: Path) -> None:
     table = locating.run(repeats=1, cases=((3, 1), (3, None)), single=single)
     assert table.single == "56+0"
-    assert all(row.right[locating.SINGLE] for row in table.rows)
+    assert all(row.right[locating.SINGLE_STAGE] for row in table.rows)
     with pytest.raises(ModelError, match="not a single-stage model of 20 bits"):
         locating.run("10+10", repeats=1, cases=((3, 1),), single=single)
 
 
+@pytest.mark.slow
 def test_all_methods_answer_alike_and_are_compared_with_ours() -> None:
     table = locating.run(repeats=2, cases=((3, 1), (3, None)))
     assert (table.model, table.repeats, table.step) == ("46+10", 2, 0.1)
@@ -58,10 +62,11 @@ def test_all_methods_answer_alike_and_are_compared_with_ours() -> None:
         assert set(row.right.values()) == {True}
         assert row.windows == 21 if row.begin is None else 11 <= row.windows <= 21
         assert min(row.took.values()) > 0
-        assert set(row.times_ours) == {locating.PAPER, locating.SINGLE}
+        assert set(row.times_ours) == {locating.WINDOWS, locating.SINGLE_STAGE}
     assert locating.draw(table).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_ours_stops_at_the_first_mark(
     network: Network, speech: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,5 +79,5 @@ def test_ours_stops_at_the_first_mark(
 
     monkeypatch.setattr(locating, "split_blocks", counted)
     marked = Marker(network).embed(np.tile(speech, 3), SAMPLE_RATE, "ab12")
-    assert locating._first(Marker(network), marked).message == "ab12"
-    assert sum(given) <= (locating.LATENCY + 1) * SAMPLE_RATE < len(marked)
+    assert locating._detect_first(Marker(network), marked).message == "ab12"
+    assert sum(given) <= (locating.LATENCY_SECONDS + 1) * SAMPLE_RATE < len(marked)

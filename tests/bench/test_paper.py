@@ -11,11 +11,13 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.bench import kept
+from ideaw.bench.cache import RECORDS_FILE
 from ideaw.bench.tables import paper, paper_values
 from ideaw.errors import FileError
-from ideaw.marker import model_folder
+from ideaw.models import model_folder
 from tests.cli.conftest import run as command
+
+pytestmark = pytest.mark.slow
 
 SMALL = paper.Size(1, ((3, 0), (3, 1), (3, None)), 1)
 
@@ -93,28 +95,30 @@ def test_figures_are_drawn_and_heard(out: Path) -> None:
 def test_what_is_measured_is_kept(out: Path, audio: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(out / "results", results)
-    known = json.loads((results / "metrics.json").read_text())
-    for part in known.values():
-        part["found"]["model"] = "kept"
-    del known["segments 22+10"]["found"]["bits"]  # as if another version had written it
-    (results / "metrics.json").write_text(json.dumps(known))
+    file = results / RECORDS_FILE
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        record["result"]["model"] = "kept"
+        if record["name"] == "segments 22+10":
+            del record["result"]["bits"]  # as if another version had written it
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
     paper.run(audio, results, SMALL, out / "ablations")
     again = json.loads((results / "metrics.json").read_text())
-    models = {name: part["found"]["model"] for name, part in again.items()}
-    assert models == dict.fromkeys(known, "kept") | {"segments 22+10": "22+10"}
+    models = {name: part["result"]["model"] for name, part in again.items()}
+    assert models == {record["name"]: "kept" for record in records} | {"segments 22+10": "22+10"}
 
 
 def test_other_audio_and_other_weights_are_told_apart(audio: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(audio, tmp_path / "audio"))
     sf.write(copied / "speech-b.wav", sf.read(audio / "speech-a.wav")[0], 16_000)
-    assert kept.audio_given(copied)["audio"] != kept.audio_given(audio)["audio"]
+    assert paper.describe_audio(copied)["audio"] != paper.describe_audio(audio)["audio"]
     model = Path(shutil.copytree(str(model_folder("46+10")), tmp_path / "46+10"))
     card = json.loads((model / "card.json").read_text())
     (model / "card.json").write_text(json.dumps(card | {"segments": {}}))  # results on a card are no other model
-    assert kept.model_given(str(model)) == kept.model_given("46+10")
-    assert kept.model_given("22+10")["weights"] == kept.model_given("46+10")["weights"]
+    assert paper.describe_model(str(model)) == paper.describe_model("46+10")
+    assert paper.describe_model("22+10")["weights"] == paper.describe_model("46+10")["weights"]
     (model / "read.onnx").write_bytes((model / "locate.onnx").read_bytes())
-    assert kept.model_given(str(model)) != kept.model_given("46+10")
+    assert paper.describe_model(str(model)) != paper.describe_model("46+10")
 
 
 def test_what_cannot_be_measured_is_one_line(tmp_path: Path, audio: Path) -> None:
@@ -123,9 +127,6 @@ def test_what_cannot_be_measured_is_one_line(tmp_path: Path, audio: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="is a file"):
         paper.run(audio, tmp_path / "file", SMALL)
-    (tmp_path / "metrics.json").write_text("no")
-    with pytest.raises(FileError, match="not a file of results"):
-        paper.run(audio, tmp_path, SMALL)
     ran = command("bench", "paper", "--data", tmp_path / "none", "--out", tmp_path / "out")
     assert (ran.code, ran.out, ran.err.count(os.linesep)) == (2, "", 1)
     assert not (tmp_path / "out").exists()

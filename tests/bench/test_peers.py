@@ -12,13 +12,13 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 from ideaw.bench.peers.adapters import mono, with_mark
-from ideaw.bench.peers.peer import Answering, Peer, interpreter, size, version
+from ideaw.bench.peers.peer import JsonLineProcess, Peer, installed_size, interpreter, version
 from ideaw.bench.peers.systems import PEERS, SYSTEMS
 from ideaw.errors import PeerError
 
 
-def shell(script: str, timeout: float) -> Answering:
-    return Answering("sh", ["sh", "-c", script], dict(os.environ), timeout)
+def shell(script: str, timeout: float) -> JsonLineProcess:
+    return JsonLineProcess("sh", ["sh", "-c", script], dict(os.environ), timeout)
 
 
 def alive(process: int) -> bool:
@@ -29,6 +29,7 @@ def alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_process_that_sleeps_is_ended_with_its_children() -> None:
     began = time.monotonic()
     asleep = shell('sleep 300 & echo "{\\"child\\": $!}"; wait', timeout=1)
@@ -50,6 +51,7 @@ def test_a_process_that_breaks_down_says_why_and_is_begun_anew() -> None:
         shell("exit 1", timeout=60).start()
 
 
+@pytest.mark.slow
 def test_absent_peers_are_one_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in PEERS:
@@ -66,6 +68,7 @@ def test_absent_peers_are_one_line_each(tmp_path: Path, monkeypatch: pytest.Monk
         Peer("perth")
 
 
+@pytest.mark.slow
 def test_a_system_embeds_detects_and_is_timed(tmp_path: Path, music: NDArray[np.float32]) -> None:
     host, marked = tmp_path / "host.wav", tmp_path / "marked.wav"
     sf.write(host, music[: 3 * 44_100], 44_100)
@@ -83,7 +86,7 @@ def test_a_system_embeds_detects_and_is_timed(tmp_path: Path, music: NDArray[np.
         with pytest.raises(PeerError, match="ideaw: LibsndfileError"):
             ours.detect(tmp_path / "none.wav")
     assert sf.info(marked).channels == 2
-    assert size("ideaw") > 1e7
+    assert installed_size("ideaw") > 1e7
     assert version("ideaw") == metadata.version("ideaw")
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.bench.protocols import preset
-from ideaw.bench.protocols.preset import Between, OneOf, Step
+from ideaw.bench.protocols.preset import Choice, Step, UniformRange
 from ideaw.bench.protocols.security import THREATS
 from ideaw.cli.protocols import PRESETS
 from ideaw.errors import IdeawError
@@ -26,9 +26,9 @@ def test_every_preset_of_the_package_is_a_command_and_can_be_read() -> None:
 def test_the_protocols_have_the_published_strengths() -> None:
     loose, strict = preset.load("rawbench-loose"), preset.load("rawbench-strict")
     noises = [next(row for row in each.rows if "Gaussian" in row.label) for each in (loose, strict)]
-    assert [row.steps[0].strengths["snr"] for row in noises] == [Between(40, 60), Between(20, 40)]
+    assert [row.steps[0].strengths["snr"] for row in noises] == [UniformRange(40, 60), UniformRange(20, 40)]
     gain = next(row for row in strict.rows if row.label.startswith("gain"))
-    assert gain.steps == (Step("amplitude", {"gain": OneOf((Between(0.2, 0.5), Between(1.5, 5)))}),)
+    assert gain.steps == (Step("amplitude", {"gain": Choice((UniformRange(0.2, 0.5), UniformRange(1.5, 5)))}),)
     stretched = [row for row in preset.load("audiomarkbench").rows if row.label.startswith("time stretch")]
     assert [row.steps[0].strengths["factor"] for row in stretched] == [0.7, 0.9, 1.1, 1.3, 1.5]
 
@@ -50,7 +50,7 @@ def test_lists_become_rows_and_draws_stay_within_their_ranges() -> None:
     )
     assert [row.label for row in made.rows][:4] == ["clean", "MP3 32", "MP3 48", "MP3 64"]
     assert [row.steps[0].strengths["snr"] for row in made.rows[4:]] == [10, 20]
-    gains = [made.rows[4].steps[1].drawn(np.random.default_rng(k))["gain"] for k in range(40)]
+    gains = [made.rows[4].steps[1].draw(np.random.default_rng(k))["gain"] for k in range(40)]
     assert all(gain == 0.5 or 2 <= float(gain) <= 3 for gain in gains)
     assert len(set(gains)) > 10
     quick = preset.parse(
@@ -62,12 +62,12 @@ def test_lists_become_rows_and_draws_stay_within_their_ranges() -> None:
 def test_a_chain_is_its_attacks_one_after_the_other(speech: NDArray[np.float32]) -> None:
     rows = "  - label: both\n    chain: [{attack: polarity}, {attack: crop, keep: 0.5}]\n"
     made = preset.parse("mine", HEAD + rows)
-    half = made.attacked(made.rows[0], speech[:, None], seed=1, number=2)
+    half = made.attack(made.rows[0], speech[:, None], seed=1, number=2)
     assert half.shape == (len(speech) // 2, 1)
-    assert (made.attacked(made.rows[0], speech[:, None], seed=1, number=2) == half).all()
-    assert not np.array_equal(made.attacked(made.rows[0], speech[:, None], seed=1, number=3), half)
+    assert (made.attack(made.rows[0], speech[:, None], seed=1, number=2) == half).all()
+    assert not np.array_equal(made.attack(made.rows[0], speech[:, None], seed=1, number=3), half)
     kept = preset.parse("mine", "keep_length: true\n" + HEAD + rows)
-    whole = kept.attacked(kept.rows[0], speech[:, None], seed=1, number=2)
+    whole = kept.attack(kept.rows[0], speech[:, None], seed=1, number=2)
     assert (whole[: len(half)] == half).all()
     assert whole.shape == (len(speech), 1)
     assert not whole[len(half) :].any()
@@ -77,10 +77,10 @@ def test_a_chain_is_its_attacks_one_after_the_other(speech: NDArray[np.float32])
     ("text", "says"),
     [
         ("rows: [", "is not YAML"),
-        ("- 1", "is not a mapping"),
-        ("colour: red\n" + HEAD + "  - label: a", "unknown key 'colour'; its keys are: about"),
-        (HEAD.replace("rate: 16000\n", "") + "  - label: a", "lacks rate"),
-        (HEAD.replace("16000", "fast") + "  - label: a", "rate cannot be 'fast'"),
+        ("- 1", "Expected `object`"),
+        ("colour: red\n" + HEAD + "  - label: a", "unknown field `colour`; its fields are: title"),
+        (HEAD.replace("rate: 16000\n", "") + "  - label: a", "missing required field `rate`"),
+        (HEAD.replace("16000", "fast") + "  - label: a", "`$.rate`"),
         (HEAD + "  []", "has no rows"),
         (HEAD + "  - attack: mp3", "every row needs a label"),
         (HEAD + "  - label: a\n  - label: a", 'two rows "a"'),
@@ -89,11 +89,11 @@ def test_a_chain_is_its_attacks_one_after_the_other(speech: NDArray[np.float32])
         (HEAD + "  - {label: a, attack: mp3, kbsp: 3}", "has no strength 'kbsp'; it has: kbps"),
         (HEAD + "  - {label: a, attack: mp3, kbps: {some: 3}}", "must be a number"),
         (HEAD + "  - {label: a, attack: noise, snr: {from: 1, to: loud}}", "must be a number, not 'loud'"),
-        (HEAD + "  - {label: a, chain: []}", "a chain is a list"),
-        (HEAD + "  - {label: a, chain: [{attack: mp3}], kbps: 64}", "unknown key 'kbps'"),
+        (HEAD + "  - {label: a, chain: []}", "a chain is a list of attacks"),
+        (HEAD + "  - {label: a, chain: [{attack: mp3}], kbps: 64}", "unknown field `kbps`"),
         (HEAD + "  - {label: a, threat: magic, should: none}", "no threat 'magic'; there are: wrong_key"),
-        (HEAD + "  - {label: a, threat: copied, should: fail}", "should is one of right, none, not wrong"),
-        (HEAD + "  - {label: a, threat: copied}", "lacks should"),
+        (HEAD + "  - {label: a, threat: copied, should: fail}", "`$.should`"),
+        (HEAD + "  - {label: a, threat: copied}", "missing required field `should`"),
         (HEAD + "  - label: a\n  - {label: b, threat: copied, should: none}", "it takes two presets"),
     ],
 )

@@ -17,6 +17,8 @@ from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.errors import FileError
 from tests.cli.conftest import run as command
 
+pytestmark = pytest.mark.slow
+
 HEAD = "title: Few & short\nabout: Little.\nrate: 16000\nseconds: 3\nchannels: 1\nrows:\n"
 FEW = preset.parse(
     "few",
@@ -121,11 +123,11 @@ def test_the_report_is_one_page_that_needs_nothing_else(few: Table, out: Path) -
 
 
 def test_what_was_measured_is_not_measured_again(few: Table, out: Path, tmp_path: Path) -> None:
-    lines = (out / cache.TRIALS).read_text().splitlines(keepends=True)
+    lines = (out / cache.RECORDS_FILE).read_text().splitlines(keepends=True)
     assert len(lines) == 2 * (1 + len(FEW.rows))
     begun = tmp_path / "begun"
-    cache.Run(begun, json.loads((out / cache.CONFIGURATION).read_text()))
-    (begun / cache.TRIALS).write_text("".join(lines[:-1]))  # as if it had been interrupted before the last one
+    cache.ResultCache(begun, json.loads((out / cache.CONFIGURATION_FILE).read_text()))
+    (begun / cache.RECORDS_FILE).write_text("".join(lines[:-1]))  # as if it had been interrupted before the last one
     shares: list[float] = []
     assert runner.run(FEW, out=begun, progress=shares.append, workers=1) == few
     assert shares == [1.0]
@@ -187,5 +189,5 @@ def test_the_command_shows_a_table_and_keeps_a_report(tmp_path: Path, monkeypatc
 def test_noise_is_as_strong_for_unmarked_audio(few: Table) -> None:
     clip = np.random.default_rng(0).standard_normal((16_000, 1)).astype(np.float32)
     row = FEW.rows[2]
-    one, other = (FEW.attacked(row, audio, 0, 0) for audio in (clip, clip + np.float32(1e-6)))
+    one, other = (FEW.attack(row, audio, 0, 0) for audio in (clip, clip + np.float32(1e-6)))
     assert np.abs(one - other).max() < 1e-3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ideaw.bench.tables import files, locating, segments, unmarked
-from ideaw.marker import model_names
+from ideaw.models import model_names
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -84,7 +84,7 @@ def test_files(root: Path) -> None:
 
 
 def test_unmarked(root: Path) -> None:
-    levels = [unmarked.Level(p, 1, 0.001, (0, 0.01)) for p in unmarked.LEVELS]
+    levels = [unmarked.Level(p, 1, 0.001, (0, 0.01)) for p in unmarked.P_LEVELS]
     table = unmarked.Table("46+10", 500, 1000, 8, 2.5, 0, [], 0.0038, 1e-6, 10_000, 0.01, levels, [0.02])
     text = fragment(root, "unmarked", table, "unmarked-46+10.json") or ""
     assert "| false alarms | 0 | at most 1 in 263 searches (95 %) |" in text
@@ -95,8 +95,8 @@ def test_unmarked(root: Path) -> None:
 
 
 def test_locating(root: Path) -> None:
-    took = {locating.OURS: 1.0, locating.PAPER: 6.0, locating.SINGLE: 11.0, locating.WHOLE: 2.0}
-    ratios = {locating.PAPER: 6.0, locating.SINGLE: 11.0}
+    took = {locating.ONE_PASS: 1.0, locating.WINDOWS: 6.0, locating.SINGLE_STAGE: 11.0, locating.ONE_PASS_WHOLE: 2.0}
+    ratios = {locating.WINDOWS: 6.0, locating.SINGLE_STAGE: 11.0}
     table = locating.Table("46+10", 3, 0.1, [locating.Row(60, None, 591, took, ratios, dict.fromkeys(took, True))])
     text = fragment(root, "locating", table, "locating-46+10.json") or ""
     assert "| 60 s | not marked | 1.00 s | 6.00 s (6 ×) | 11.00 s (11 ×) | 2.00 s |" in text

@@ -14,6 +14,7 @@ def loud(data: Path) -> Path:
     return data
 
 
+@pytest.mark.slow
 def test_marks_are_measured_by_kind(loud: Path) -> None:
     shares: list[float] = []
     table = quality.run(loud, snr=30, progress=shares.append)
@@ -34,6 +35,7 @@ def test_marks_are_measured_by_kind(loud: Path) -> None:
     assert shares == [0.5, 1.0]
 
 
+@pytest.mark.slow
 def test_a_fainter_mark_is_heard_less(loud: Path) -> None:
     strong, faint = (quality.run(loud, snr=snr, limit=1).by_kind["music"] for snr in (20, 45))
     for measure in ("SNR", "PESQ", "STOI", "ViSQOL", "masked"):

@@ -7,21 +7,22 @@ import pytest
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.bench.corpus import QUIETEST
+from ideaw.bench.corpus import MIN_RMS
 from ideaw.bench.tables import segments
 from ideaw.errors import FileError
 
 
 def test_segments_are_whole_loud_seconds_with_their_kind(data: Path, speech: NDArray[np.float32]) -> None:
-    audio, kinds = segments.segments_under(data)
+    audio, kinds = segments.read_segments(data)
     assert audio.shape == (len(kinds), SEGMENT_SAMPLES)
     assert set(kinds) == {"music", "talk"}
-    loud = [second for second in speech.reshape(-1, SEGMENT_SAMPLES) if np.sqrt((second**2).mean()) > QUIETEST]
+    loud = [second for second in speech.reshape(-1, SEGMENT_SAMPLES) if np.sqrt((second**2).mean()) > MIN_RMS]
     talk = audio[kinds == "talk"]
     assert np.abs(talk - np.stack(loud)).max() < 1e-4  # FLAC holds 16 bits
     assert (kinds == "music").sum() == 6  # the quiet copy is left out
 
 
+@pytest.mark.slow
 def test_the_table_holds_every_attack_and_the_promised_snr(data: Path) -> None:
     table = segments.run(data, limit=6)
     assert [row.label for row in table.rows] == ["clean", "GN", "LF", "CP", "QZ", "RD", "RS", "AM", "TS"]
@@ -36,12 +37,13 @@ def test_the_table_holds_every_attack_and_the_promised_snr(data: Path) -> None:
     assert table.others == []
 
 
+@pytest.mark.slow
 def test_other_attacks_come_after_those_of_the_paper(data: Path) -> None:
     shares: list[float] = []
     table = segments.run(data, "10+10", limit=2, progress=shares.append, others=True)
     assert (table.model, table.snr) == ("10+10", 43)
-    assert len(table.rows) == len(segments.PAPER)
-    assert [row.label for row in table.others] == [trial.label for trial in segments.OTHERS]
+    assert len(table.rows) == len(segments.PAPER_TRIALS)
+    assert [row.label for row in table.others] == [trial.label for trial in segments.OTHER_TRIALS]
     by_label = {row.label: row for row in table.others}
     assert by_label["polarity"].accuracy == 100
     assert by_label["polarity"].paper is None
@@ -50,6 +52,7 @@ def test_other_attacks_come_after_those_of_the_paper(data: Path) -> None:
     assert 0 < shares[0] <= shares[-1] <= 1
 
 
+@pytest.mark.slow
 def test_a_stronger_mark_is_read_better(data: Path) -> None:
     weak, strong = (segments.run(data, snr=snr, limit=4).rows for snr in (60.0, 30.0))
     assert weak[0].accuracy < 90 < strong[0].accuracy

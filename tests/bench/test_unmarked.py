@@ -20,6 +20,7 @@ def clip(tmp_path: Path, speech: NDArray[np.float32]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_files_and_packs_are_searched_as_they_are_and_attacked(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unmarked, "ATTACKS", ("noise",))  # keeps the length
     with tarfile.open(clip.with_name("pack.tar"), "w") as pack:

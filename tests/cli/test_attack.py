@@ -60,6 +60,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, spoken: Path, arguments
     assert not (tmp_path / "out.wav").exists()
 
 
+@pytest.mark.slow
 def test_the_list_is_complete() -> None:
     rows = run_process("attack", "--list").out.splitlines()
     for attack in ATTACKS.values():

@@ -129,6 +129,7 @@ def test_a_bad_file_is_not_searched(tmp_path: Path, speech: np.ndarray, case: st
     assert state(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.0, 1e-5])
 def test_silence_is_not_marked_but_searched(tmp_path: Path, speech: np.ndarray, level: float) -> None:
     source = holding(lambda it: it / np.abs(it).max() * level, "FLOAT")(tmp_path, speech)
@@ -196,6 +197,7 @@ def test_options_that_make_no_sense(tmp_path: Path, spoken: Path, options: tuple
     assert state(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_the_installed_program_says_the_same(tmp_path: Path, spoken: Path) -> None:
     (tmp_path / "in.wav").write_bytes(b"RIFF")
     before = state(tmp_path)

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from ideaw.attacks.catalogue import ATTACKS, PAPER
-from ideaw.bench.tables.segments import OTHERS
+from ideaw.bench.tables.segments import OTHER_TRIALS
 from tests.cli.conftest import run
 
 
+@pytest.mark.slow
 def test_segments_are_measured_and_written(tmp_path: Path, spoken: Path) -> None:
     ran = run(
         "bench", "segments", "--data", spoken.parent, "--limit", "2", "--snr", "30", "--json", tmp_path / "a.json"
@@ -26,13 +29,15 @@ def test_segments_are_measured_and_written(tmp_path: Path, spoken: Path) -> None
     assert "2 segments" in lines[-1]
 
 
+@pytest.mark.slow
 def test_other_attacks_are_measured_where_asked_for(spoken: Path) -> None:
     ran = run("bench", "segments", "--data", spoken.parent, "--limit", "1", "--model", "10+10", "--others")
     assert (ran.code, ran.err) == (0, "")
-    assert all(trial.label in ran.out for trial in OTHERS)
+    assert all(trial.label in ran.out for trial in OTHER_TRIALS)
     assert "model 10+10, 1 segments" in ran.out
 
 
+@pytest.mark.slow
 def test_levels_are_measured_written_and_drawn(tmp_path: Path, spoken: Path) -> None:
     written, drawn = tmp_path / "a.json", tmp_path / "a.png"
     ran = run("bench", "levels", "--data", spoken.parent, "--limit", "1", "--json", written, "--plot", drawn)
@@ -43,6 +48,7 @@ def test_levels_are_measured_written_and_drawn(tmp_path: Path, spoken: Path) -> 
     assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_quality_is_measured_and_written(tmp_path: Path, spoken: Path) -> None:
     ran = run("bench", "quality", "--data", spoken.parent, "--snr", "30", "--json", tmp_path / "a.json")
     assert (ran.code, ran.err) == (0, "")

@@ -44,6 +44,7 @@ def test_a_file_against_itself(spoken: Path) -> None:
     assert "nothing differs" in run("compare", spoken, spoken).out
 
 
+@pytest.mark.slow
 def test_the_difference_is_drawn(tmp_path: Path, spoken: Path, noisy: Path) -> None:
     for suffix, opening in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")):
         assert run("compare", spoken, noisy, "--plot", tmp_path / f"plot{suffix}").code == 0

@@ -10,6 +10,7 @@ import ideaw
 from tests.cli.conftest import run, run_process
 
 
+@pytest.mark.slow
 def test_the_message_is_found_after_mp3_and_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -19,6 +20,7 @@ def test_the_message_is_found_after_mp3_and_a_cut(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), [("22+10", '"I"'), ("10+10", "bits 101")])
 def test_every_packaged_model_has_something_to_show(name: str, says: str) -> None:
     ran = run("demo", "--model", name)
@@ -27,6 +29,7 @@ def test_every_packaged_model_has_something_to_show(name: str, says: str) -> Non
     assert f"model {name}" in ran.out
 
 
+@pytest.mark.slow
 def test_the_files_can_be_kept(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     ran = run_process("demo", "--keep", folder)

@@ -29,6 +29,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, music: NDArray[np.float32])
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg", ".m4a", ".opus"])
 def test_a_message_goes_through_every_format(tmp_path: Path, played: Path, suffix: str) -> None:
     source, target = played / f"in{suffix}", tmp_path / f"out{suffix}"
@@ -54,6 +55,7 @@ def test_a_message_goes_through_every_format(tmp_path: Path, played: Path, suffi
     assert ran.out.startswith(f"{source}: not found")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "options", "says"), [("22+10", ("-m", "x"), '"x"'), ("10+10", ("-m", "0110", "--bits"), "bits 0110")]
 )
@@ -79,12 +81,14 @@ def test_a_mark_that_8_bits_cannot_hold_is_refused(tmp_path: Path, spoken: Path)
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_from_one_format_to_another(tmp_path: Path, played: Path) -> None:
     assert run("embed", played / "in.flac", tmp_path / "out.mp3", "-m", "IDEA").code == 0
     assert files.read(tmp_path / "out.mp3").encoding.tags == TAGS
     assert run("detect", tmp_path / "out.mp3").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "subtype"),
     [
@@ -153,6 +157,7 @@ def test_a_message_that_would_steer_a_terminal_is_printed_escaped(tmp_path: Path
     assert json.loads(run("detect", target, "--json").out)["message"] == "\x1b[2J"
 
 
+@pytest.mark.slow
 def test_where_the_mark_is_is_drawn(tmp_path: Path, marked: Path, spoken: Path) -> None:
     for path, code in ((marked, 0), (spoken, 1)):
         plot = tmp_path / f"{path.stem}.png"
@@ -170,6 +175,7 @@ def test_where_the_mark_is_is_drawn(tmp_path: Path, marked: Path, spoken: Path) 
     assert not (tmp_path / "plot.wav").exists()
 
 
+@pytest.mark.slow
 def test_the_installed_program_marks_and_finds(tmp_path: Path, spoken: Path) -> None:
     target = tmp_path / "out.flac"
     ran = run_process("embed", spoken, target, "-m", "hey")
@@ -194,6 +200,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_several_keys_are_tried_and_the_right_one_is_named(tmp_path: Path, spoken: Path, keys: list[Path]) -> None:
     mine, yours, theirs = keys
     target = tmp_path / "out.wav"
@@ -225,6 +232,7 @@ def _joined(folder: Path, spoken: Path, *parts: tuple[str, tuple[object, ...]]) 
     return folder / "joined.wav"
 
 
+@pytest.mark.slow
 def test_every_stretch_of_audio_that_two_have_marked_is_told_with_its_message_and_key(
     tmp_path: Path, spoken: Path, keys: list[Path]
 ) -> None:
@@ -244,6 +252,7 @@ def test_every_stretch_of_audio_that_two_have_marked_is_told_with_its_message_an
         assert (each["start"], each["end"]) == pytest.approx(span, abs=0.5)
 
 
+@pytest.mark.slow
 def test_stretches_are_listed_where_their_messages_differ(tmp_path: Path, spoken: Path) -> None:
     _, *lines = run("detect", _joined(tmp_path, spoken, ("one", ()), ("two", ())), "--speeds", "none").out.splitlines()
     assert [line.split(", ", 2)[2] for line in lines] == ['"one"', '"two"']
@@ -252,6 +261,7 @@ def test_stretches_are_listed_where_their_messages_differ(tmp_path: Path, spoken
     assert (told.code, told.out.count("\n")) == (0, 1)
 
 
+@pytest.mark.slow
 def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
     samples, rate = sf.read(marked)
     sf.write(tmp_path / "fast.wav", soxr.resample(samples[32_000:], 1.1 * rate, rate), rate)
@@ -263,6 +273,7 @@ def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
     assert (ran.code, ran.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_a_long_message_goes_through_a_file(tmp_path: Path, spoken: Path) -> None:
     for options, message in ((("-m", "a.example"), "a.example"), (("-m", "00ff" * 4, "--hex"), "00ff" * 4)):
         assert run("embed", spoken, tmp_path / "out.flac", *options, "--snr", "30").code == 0

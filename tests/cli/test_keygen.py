@@ -4,6 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from ideaw.keys import Key
 from tests.cli.conftest import run
 
@@ -46,6 +48,7 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert ran.err.endswith("studio.key cannot be written: no such file or directory\n")
 
 
+@pytest.mark.slow
 def test_a_mark_made_with_a_key_is_found_with_that_key_alone(tmp_path: Path, spoken: Path) -> None:
     mine, other, marked = tmp_path / "mine.key", tmp_path / "other.key", tmp_path / "marked.wav"
     for path in (mine, other):

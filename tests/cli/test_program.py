@@ -19,6 +19,7 @@ HEAVY = {"torch", "onnxruntime", "matplotlib", "scipy", "av", "yaml", "onnx", "p
 COMMANDS = ("embed", "detect", "compare", "attack", "models", "demo", "train", "export", "bench", "keygen")
 
 
+@pytest.mark.slow
 def test_version_and_help() -> None:
     assert run_process("--version").out == f"ideaw {version('ideaw')}\n"
     module = subprocess.run([sys.executable, "-m", "ideaw", "--version"], capture_output=True, text=True, check=True)
@@ -48,6 +49,7 @@ def test_a_command_line_that_is_wrong_ends_with_2(arguments: tuple[str, ...]) ->
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_leaves_nothing_behind(tmp_path: Path, speech: NDArray[np.float32]) -> None:
     sf.write(tmp_path / "in.wav", np.tile(speech, 100), 16_000)
     terminal, side = pty.openpty()
@@ -77,6 +79,7 @@ def test_an_interrupted_command_leaves_nothing_behind(tmp_path: Path, speech: ND
     assert [path.name for path in tmp_path.iterdir()] == ["in.wav"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_went_away_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -94,6 +97,7 @@ def without(package: str, *arguments: object) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named(tmp_path: Path, spoken: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("steps: 1")
@@ -111,6 +115,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, spoken: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
 
 
+@pytest.mark.slow
 def test_snr_is_given_where_pesq_is_missing(spoken: Path, marked: Path) -> None:
     ran = without("pesq", "compare", spoken, marked)
     assert (ran.returncode, ran.stderr) == (0, "")

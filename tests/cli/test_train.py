@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]
     return path
 
 
+@pytest.mark.slow
 def test_a_recipe_becomes_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     ran = run("train", "tiny.yaml", "--data", "audio", "--batch", "2", "--steps", "2", "--validate-on", "8")

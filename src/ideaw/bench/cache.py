@@ -1,126 +1,113 @@
-"""A benchmark that can be interrupted: trials go to a folder as they are made, and are not made again.
+"""The results of a benchmark in a folder, one JSON line each as they are measured, so that a stopped run goes on.
 
-The folder belongs to one configuration. Trials are lines that are appended; one that a crash cut off is dropped.
+A folder belongs to one configuration, where one is given. A line that a crash cut off is dropped and measured again.
 """
 
 import contextlib
 import json
-import multiprocessing
-import signal
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ideaw.audio import atomic
-from ideaw.audio.buffer import Progress
-from ideaw.errors import FileError, IdeawError
+from ideaw.errors import FileError
 
-CONFIGURATION, TRIALS = "run.json", "trials.jsonl"
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Measured = TypeVar("Measured", bound=DataclassInstance)
+
+CONFIGURATION_FILE, RECORDS_FILE, METRICS_FILE = "run.json", "trials.jsonl", "metrics.json"
+"""Of the folder; the metrics are written by the benchmark once it is complete."""
 
 Record = dict[str, Any]
 
 
-class Run:
-    """The trials of a run; in `folder`, or only in memory without one."""
+class ResultCache:
+    """Records that were measured, in `folder`, or only in memory without one.
 
-    def __init__(self, folder: Path | None, configuration: Mapping[str, Any]) -> None:
+    Args:
+        folder: Made if it does not exist.
+        configuration: What all records have in common; the folder of another configuration is refused, and so is one
+            with files that are not of a run. None: the folder may hold anything else, and each record carries its
+            inputs (`measure`).
+
+    Raises:
+        FileError: The folder cannot be used, or belongs to another configuration.
+    """
+
+    def __init__(self, folder: Path | None, configuration: Mapping[str, Any] | None = None) -> None:
         self.records: list[Record] = []
         self._file: Path | None = None
         if folder is not None:
-            self._file = folder / TRIALS
-            _claim(folder, json.loads(json.dumps(configuration)))
+            if folder.exists() and not folder.is_dir():
+                raise FileError(f"{folder} is a file; give a folder for the results")
+            with atomic.file_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            if configuration is not None:
+                _claim(folder, json.loads(json.dumps(configuration)))
+            self._file = folder / RECORDS_FILE
             self.records = _read(self._file)
 
     def add(self, record: Record) -> None:
-        """Keep one more trial."""
+        """Append one record."""
         if self._file is not None:
-            with atomic.told(self._file), self._file.open("a", encoding="utf-8") as file:
+            with atomic.file_errors(self._file), self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         self.records.append(record)
 
+    def measure(
+        self,
+        name: str,
+        inputs: dict[str, Any],
+        measure: "Callable[[], Measured]",
+        restore: "Callable[[dict[str, Any]], Measured]",
+    ) -> "Measured":
+        """What `measure` returns, or what it returned before under this name for the same inputs.
 
-def write(path: Path, content: str) -> None:
-    """A file that appears whole or not at all."""
-    with atomic.placed(path) as temporary:
+        `restore` makes the result of its JSON form; where it cannot, since another version wrote it, it is measured.
+        """
+        for record in reversed(self.records):
+            if record["name"] == name and record["inputs"] == inputs:
+                with contextlib.suppress(TypeError, KeyError):
+                    return restore(record["result"])
+        result = measure()
+        self.add({"name": name, "inputs": inputs, "result": asdict(result)})
+        return result
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a file that appears whole or not at all."""
+    with atomic.replace_on_success(path) as temporary:
         temporary.write_text(content, "utf-8")
-
-
-def everywhere(
-    start: Callable[..., None],
-    given: tuple[Any, ...],
-    work: Callable[[Any], Record],
-    tasks: Sequence[Hashable],
-    workers: int,
-    progress: Progress | None = None,
-    done: int = 0,
-) -> Iterator[Record]:
-    """What `work` makes of every task, as it comes, from processes that each called `start(*given)` first.
-
-    `done` tasks more were finished before, for the progress that is shown.
-    """
-    total = done + len(tasks)
-    for count, record in enumerate(_made(start, given, work, tasks, min(workers, len(tasks))), done + 1):
-        yield record
-        if progress:
-            progress(count / total)
-
-
-def _made(
-    start: Callable[..., None],
-    given: tuple[Any, ...],
-    work: Callable[[Any], Record],
-    tasks: Sequence[Hashable],
-    workers: int,
-) -> Iterator[Record]:
-    if workers <= 1:
-        if tasks:
-            start(*given)
-        yield from map(work, tasks)
-        return
-    spawned = multiprocessing.get_context("spawn")  # ONNX Runtime does not survive a fork
-    pool = ProcessPoolExecutor(workers, spawned, _quietly, (start, *given))
-    try:
-        for future in as_completed([pool.submit(work, task) for task in tasks]):
-            yield future.result()
-    except BrokenProcessPool as problem:
-        raise IdeawError("a process of the benchmark was killed; the same command goes on from there") from problem
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _quietly(start: Callable[..., None], *given: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the whole, which stops its processes
-    start(*given)
 
 
 def _claim(folder: Path, configuration: Mapping[str, Any]) -> None:
     """Make the folder one of this configuration, or see that it is."""
-    with atomic.told(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        held = sorted(path.name for path in folder.iterdir())
-    place = folder / CONFIGURATION
-    if CONFIGURATION not in held:
-        if held:
+    with atomic.file_errors(folder):
+        names = sorted(path.name for path in folder.iterdir())
+    file = folder / CONFIGURATION_FILE
+    if CONFIGURATION_FILE not in names:
+        if names:
             raise FileError(f"{folder} holds other files and no run; choose another folder")
-        write(place, json.dumps(configuration, indent=2) + "\n")
+        write_text(file, json.dumps(configuration, indent=2) + "\n")
         return
     before = {}
     with contextlib.suppress(OSError, ValueError):
-        before = json.loads(place.read_text("utf-8"))
+        before = json.loads(file.read_text("utf-8"))
     differing = [name for name in configuration if before.get(name) != configuration[name]]
     if differing:
         raise FileError(f"{folder} holds another run, with other {differing[0]}; choose another folder")
 
 
 def _read(file: Path) -> list[Record]:
-    """The trials in a file, which is cut off where it is damaged."""
+    """The records in a file, which is truncated where it is damaged."""
     if not file.exists():
         return []
     records: list[Record] = []
-    good = 0
-    with atomic.told(file), file.open("rb+") as lines:
+    valid_bytes = 0
+    with atomic.file_errors(file), file.open("rb+") as lines:
         for line in lines:
             try:
                 if not line.endswith(b"\n"):
@@ -128,6 +115,6 @@ def _read(file: Path) -> list[Record]:
                 records.append(json.loads(line))
             except ValueError:
                 break
-            good += len(line)
-        lines.truncate(good)
+            valid_bytes += len(line)
+        lines.truncate(valid_bytes)
     return records

@@ -1,38 +1,82 @@
-"""A folder of audio as the benchmarks take it."""
+"""Audio of the benchmarks: the files under a folder, and clips of a fixed length, rate and number of channels."""
 
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
+import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio import files
+from ideaw.audio.pcm import as_float
+from ideaw.audio.resample import SOXR_QUALITY, mix, to_network
 from ideaw.errors import FileError
 
-QUIETEST = 10 ** (-40 / 20)
+MIN_RMS = 10 ** (-40 / 20)
 """Audio with a lower RMS is left out: the quantiser's steps are of a fixed size."""
 
+SIDE_GAIN, SIDE_DELAY_SAMPLES = 0.9, 13
+"""What makes the second channel of a mono file: a little quieter, and some samples later."""
 
-def packaged() -> Path:
+SHORT_MESSAGE = (1, 0, 1)
+"""A message that fits into every model, where what it says does not matter."""
+
+Samples = NDArray[np.float32]
+
+
+def packaged_samples() -> Path:
     """The folder of the packaged samples: twelve seconds of speech and music under a free licence."""
     return Path(str(resources.files("ideaw").joinpath("samples")))
 
 
-def paths_under(data: Path, limit: int | None = None) -> list[Path]:
-    """The audio files under a folder, in a fixed order; at most `limit`, evenly chosen."""
+def list_audio_files(data: Path, limit: int | None = None) -> list[Path]:
+    """The audio files under a folder, sorted; at most `limit`, evenly spaced. Raises `FileError` if there is none."""
     if not data.is_dir():
         raise FileError(f"{data} is not a folder of audio files")
     paths = sorted(path for path in data.rglob("*") if path.suffix.lower() in files.EXTENSIONS)
     if not paths:
         raise FileError(f"{data} holds no audio files")
-    return [paths[i] for i in evenly(len(paths), limit)]
+    return [paths[i] for i in evenly_spaced(len(paths), limit)]
 
 
-def kind(path: Path) -> str:
-    """The kind of a file: the part of its name before the first "-", or else the name of its folder."""
+def audio_kind(path: Path) -> str:
+    """Speech, music and the like: the part of a file's name before the first "-", or else the name of its folder."""
     return path.stem.split("-")[0] if "-" in path.stem else path.parent.name
 
 
-def evenly(number: int, limit: int | None) -> NDArray[np.int64]:
-    """The places of at most `limit` of `number` things, evenly chosen."""
-    return np.linspace(0, number - 1, min(limit or number, number)).round().astype(np.int64)
+def evenly_spaced(count: int, limit: int | None) -> NDArray[np.int64]:
+    """At most `limit` indices out of `count`, evenly spaced."""
+    return np.linspace(0, count - 1, min(limit or count, count)).round().astype(np.int64)
+
+
+def read_clip(path: Path, seconds: float, rate: int, channels: int) -> Samples:
+    """The beginning of a file as `(n, channels)` at `rate` Hz, repeated if it is short.
+
+    A mono file gets a second channel that differs from the first, so that stereo is not two equal channels.
+    """
+    recording = files.read(path)
+    samples = as_float(recording.samples)[:, :2].astype(np.float32)
+    if channels == 1:
+        samples = mix(samples)[:, None].astype(np.float32)
+    if recording.rate != rate:
+        samples = soxr.resample(samples, recording.rate, rate, SOXR_QUALITY)
+    if samples.shape[1] < channels:
+        samples = np.concatenate([samples, SIDE_GAIN * np.roll(samples, SIDE_DELAY_SAMPLES, 0)], 1)
+    return np.resize(samples, (round(seconds * rate), channels))
+
+
+def read_network_mono(path: Path) -> Samples:
+    """A whole file as `(n,)` at the network's 16 kHz."""
+    recording = files.read(path)
+    return to_network_mono(as_float(recording.samples), recording.rate)
+
+
+def to_network_mono(audio: NDArray[np.floating], rate: int) -> Samples:
+    """The mix `(n,)` of `(n, channels)` at the network's 16 kHz, as it is measured and played."""
+    mono: Samples = to_network(mix(audio)[:, None], rate)[0]
+    return mono
+
+
+def is_loud(audio: NDArray[np.floating]) -> bool:
+    """Whether the RMS of `(n, channels)` is high enough to be measured."""
+    return bool(np.sqrt(np.square(audio, dtype=np.float64).mean()) > MIN_RMS)

@@ -1,17 +1,20 @@
-"""What counts say about chances, and what detection is worth where alarms must be rare."""
+"""Interval estimates of rates, detection rates at a given false-alarm rate, and the capacity of a binary channel.
+
+Wilson's interval is written out, since scipy's takes whole counts only and shares of bits are not whole.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-NORMAL = 1.959964
-"""Standard deviations of a two-sided 95 % interval."""
+Z_95 = 1.959964
+"""Normal quantile of a two-sided 95 % interval."""
 
 
 @dataclass(frozen=True)
-class Share:
-    """A value with its interval of 95 %."""
+class Estimate:
+    """A value with its 95 % interval."""
 
     value: float
     low: float
@@ -19,69 +22,76 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Detected:
-    """The share of marks that is found where false alarms are as rare as asked for.
+class DetectionRate:
+    """The share of marked clips that are detected at a false-alarm rate.
 
-    `by` says what the threshold comes from: unmarked audio under the same attack, where there is enough of it to see
-    an alarm, or the p-value, which is a bound; without p-values, unmarked audio under all attacks. Where that is too
-    little as well, there is no share.
+    `by` says where the threshold comes from: "measured" on unmarked audio under the same attack, where there is enough
+    of it; the "p-value", which is a bound; or, for scores that are no p-values, unmarked audio of "all rows". Where
+    that is too little as well ("too few"), there is no share.
     """
 
-    share: Share | None
+    share: Estimate | None
     by: Literal["measured", "p-value", "all rows", "too few"]
 
 
-def wilson(hits: float, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a chance of which `hits` in `trials` were seen (Wilson's)."""
-    share, square = hits / trials, NORMAL**2 / trials
-    middle = share + square / 2
-    reach = NORMAL * math.sqrt(max(0.0, share * (1 - share)) / trials + square / 4 / trials)
-    return max(0.0, (middle - reach) / (1 + square)), min(1.0, (middle + reach) / (1 + square))
+def wilson_interval(hits: float, trials: int) -> tuple[float, float]:
+    """Wilson's 95 % score interval of a probability of which `hits` in `trials` were seen."""
+    share, square = hits / trials, Z_95**2 / trials
+    centre = share + square / 2
+    margin = Z_95 * math.sqrt(max(0.0, share * (1 - share)) / trials + square / 4 / trials)
+    return max(0.0, (centre - margin) / (1 + square)), min(1.0, (centre + margin) / (1 + square))
 
 
-def share(values: Sequence[float], scale: float = 1.0) -> Share:
-    """The mean of values from 0 to 1, one for each trial, times `scale`.
+def estimate_share(values: Sequence[float], scale: float = 1.0) -> Estimate:
+    """The mean of values from 0 to 1, one for each trial, times `scale`, with Wilson's interval.
 
-    The interval is Wilson's. Hits and misses have the largest variance that values with this mean can have, so it
-    is too wide for values in between rather than too narrow.
+    Hits and misses have the largest variance that values with this mean can have, so the interval is conservative for
+    values in between.
     """
-    low, high = wilson(sum(values), len(values))
-    return Share(scale * sum(values) / len(values), scale * low, scale * high)
+    low, high = wilson_interval(sum(values), len(values))
+    return Estimate(scale * sum(values) / len(values), scale * low, scale * high)
 
 
-def mean(values: Sequence[float]) -> Share:
-    """The mean of any values, with the normal interval; of one value, the value itself."""
-    middle = sum(values) / len(values)
-    spread = sum((value - middle) ** 2 for value in values) / max(len(values) - 1, 1)
-    reach = NORMAL * math.sqrt(spread / len(values))
-    return Share(middle, middle - reach, middle + reach)
+def estimate_mean(values: Sequence[float]) -> Estimate:
+    """The mean of any values with the normal interval; a single value has no width."""
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
+    margin = Z_95 * math.sqrt(variance / len(values))
+    return Estimate(mean, mean - margin, mean + margin)
 
 
-def detected(
-    marked: Sequence[float], unmarked: Sequence[float], alarms: float, everywhere: Sequence[float] | None = None
-) -> Detected:
-    """How many marks are found by their p-values if at most the share `alarms` of unmarked audio may be.
+def detection_rate(
+    marked: Sequence[float],
+    unmarked: Sequence[float],
+    false_alarm_rate: float,
+    pooled_unmarked: Sequence[float] | None = None,
+) -> DetectionRate:
+    """The share of marked clips below the threshold that lets at most `false_alarm_rate` of unmarked clips pass.
 
-    With `everywhere`, those of unmarked audio under all attacks, values are no p-values but doubts of any scale.
+    Args:
+        marked: Doubts about marked clips, 0 to 1; p-values unless `pooled_unmarked` is given.
+        unmarked: Doubts about unmarked clips under the same attack.
+        false_alarm_rate: Share of unmarked clips that may be taken for marked.
+        pooled_unmarked: For doubts that are no p-values: those about unmarked clips under all attacks.
     """
-    threshold = _threshold(unmarked, alarms)
+    threshold = _quantile(unmarked, false_alarm_rate)
     by: Literal["measured", "p-value", "all rows"] = "measured"
-    if threshold is None and everywhere is None:
-        threshold, by = alarms, "p-value"
-    elif threshold is None and everywhere is not None:
-        threshold, by = _threshold(everywhere, alarms), "all rows"
+    if threshold is None and pooled_unmarked is None:
+        threshold, by = false_alarm_rate, "p-value"
+    elif threshold is None and pooled_unmarked is not None:
+        threshold, by = _quantile(pooled_unmarked, false_alarm_rate), "all rows"
     if threshold is None:
-        return Detected(None, "too few")
-    return Detected(share([float(p < threshold) for p in marked]), by)
+        return DetectionRate(None, "too few")
+    return DetectionRate(estimate_share([float(doubt < threshold) for doubt in marked]), by)
 
 
-def _threshold(unmarked: Sequence[float], alarms: float) -> float | None:
-    """Below which at most the share `alarms` of some values lies; None if that is not one of them."""
-    allowed = int(alarms * len(unmarked) + 1e-9)
-    return sorted(unmarked)[allowed] if allowed else None
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    """The value below which at most `share` of the values lie; None if that is not even one of them."""
+    allowed = int(share * len(values) + 1e-9)
+    return sorted(values)[allowed] if allowed else None
 
 
-def arriving(accuracy: float) -> float:
-    """Information in bits for each bit sent over a symmetric channel, of which this share arrives right."""
-    wrong = min(1 - accuracy, 0.5)
-    return 1.0 if wrong <= 0 else 1 + wrong * math.log2(wrong) + (1 - wrong) * math.log2(1 - wrong)
+def bsc_capacity(accuracy: float) -> float:
+    """Capacity in bits per bit sent of a binary symmetric channel that delivers this share of bits right."""
+    errors = min(1 - accuracy, 0.5)
+    return 1.0 if errors <= 0 else 1 + errors * math.log2(errors) + (1 - errors) * math.log2(1 - errors)

@@ -19,8 +19,8 @@ app.command()(paper)
 
 Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to this file too.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly chosen.")]
-FileLimit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many files, evenly chosen.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many segments, evenly spaced.")]
+FileLimit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many files, evenly spaced.")]
 
 
 @app.callback()
@@ -192,7 +192,7 @@ def locating(
     ] = None,
 ) -> None:
     """How long it takes to find a mark, against the paper's search on the same network."""
-    from ideaw.bench.tables.locating import METHODS, PAPER, SINGLE, draw, run
+    from ideaw.bench.tables.locating import METHODS, SINGLE_STAGE, WINDOWS, draw, run
 
     _check(json_file)
     if plot is not None:
@@ -204,7 +204,7 @@ def locating(
     _keep(json_file, table)
     if plot is not None:
         outputs.write(plot, draw(table, plot.suffix.lower()))
-    others = (PAPER, SINGLE)
+    others = (WINDOWS, SINGLE_STAGE)
     heads = ("file", "marked from", "windows", *METHODS, *(f"{name} / ours" for name in others), "not right")
     rows = [
         (

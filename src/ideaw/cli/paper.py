@@ -26,13 +26,13 @@ def paper(
     """The paper's tables and figures with its printed values beside ours; goes on where it was stopped."""
     with extra("bench", "drawing"):
         from ideaw.bench.tables.paper import FULL, QUICK, run
-    from ideaw.bench.corpus import packaged
-    from ideaw.bench.reports.html import PAGE
+    from ideaw.bench.corpus import packaged_samples
+    from ideaw.bench.reports.html import REPORT_FILE
 
     with console.progress("measuring") as progress:
-        outcome = run(packaged() if data is None else data, out, QUICK if quick else FULL, ablations, progress)
+        outcome = run(packaged_samples() if data is None else data, out, QUICK if quick else FULL, ablations, progress)
     for sheet in outcome.sheets:
         console.say(sheet.title)
         console.say_table(sheet.heads, sheet.shown(), numbers=sheet.heads[1:])
     console.say(outcome.lacking)
-    console.say(f"{out / PAGE}: tables, figures and sounds")
+    console.say(f"{out / REPORT_FILE}: tables, figures and sounds")

@@ -40,7 +40,7 @@ Peer = Annotated[
 Weights = Annotated[
     Path | None, typer.Option(metavar="PATH", help="The weights of a peer, where they do not come with its package.")
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly chosen.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly spaced.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Two clips and the ends of every list: about half a minute on two idle cores.")
 ]
@@ -74,13 +74,13 @@ def _command(name: str) -> Callable[..., None]:
             limit = min(limit or QUICK_CLIPS, QUICK_CLIPS)
         with console.progress(f"measuring {chosen.title}") as progress:
             table = runner.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
-        heads = report.heads(chosen.security)
-        console.say_table(heads, report.rows(table), numbers=heads[1:])
+        heads = report.table_heads(chosen.security)
+        console.say_table(heads, report.table_rows(table), numbers=heads[1:])
         means = ", ".join(f"{measure} {each.value:.4g}" for measure, each in table.quality.items())
-        console.say(f"{report.setting(table)}; quality of the mark: {means}")
+        console.say(f"{report.describe_setting(table)}; quality of the mark: {means}")
         if table.skipped:
-            console.say(report.skipped(table))
+            console.say(report.describe_skipped(table))
         if out is not None:
-            console.say(f"{out / html.PAGE}: the same with pictures and sound")
+            console.say(f"{out / html.REPORT_FILE}: the same with pictures and sound")
 
     return command

@@ -16,10 +16,10 @@ class System:
     """What its weights are, where they come neither with it nor with its package."""
 
 
-OURS = "ideaw"
+IDEAW = "ideaw"
 
 SYSTEMS = {
-    OURS: System("ideaw", "ideaw", ("ideaw",)),
+    IDEAW: System("ideaw", "ideaw", ("ideaw",)),
     "audioseal": System(
         "AudioSeal", "audioseal", ("audioseal",), weights="a folder with generator_base.pth and detector_base.pth"
     ),
@@ -31,4 +31,4 @@ SYSTEMS = {
     "audiowmark": System("audiowmark", program="audiowmark"),
 }
 
-PEERS = tuple(name for name in SYSTEMS if name != OURS)
+PEERS = tuple(name for name in SYSTEMS if name != IDEAW)

@@ -21,27 +21,27 @@ from pathlib import Path
 from typing import Any
 
 
-def answer(adapter: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """Do what is asked, with the times that it took apart from reading and writing files."""
+def answer(adapter: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what is asked, with the times that it cost apart from reading and writing files."""
     import soundfile
 
-    samples, rate = soundfile.read(asked["file"], dtype="float32", always_2d=True)
-    task, timed = asked["task"], asked.get("timed", False)
+    samples, rate = soundfile.read(request["file"], dtype="float32", always_2d=True)
+    task, timed = request["task"], request.get("timed", False)
     if not timed and not adapter.weights:
         return {"error": "its weights are not here; give their path"}
-    given = (asked["message"],) if "message" in asked else (adapter.any_message(),) if task == "embed" else ()
+    arguments = (request["message"],) if "message" in request else (adapter.any_message(),) if task == "embed" else ()
     part, times = adapter.part(task, samples, rate) if timed else (samples, 1.0)
     wall, cpu = time.perf_counter(), time.process_time()
-    found = getattr(adapter, task)(part, rate, *given)
-    took = {"wall": times * (time.perf_counter() - wall), "cpu": times * (time.process_time() - cpu)}
-    took["peak"] = _peak()
+    result = getattr(adapter, task)(part, rate, *arguments)
+    cost = {"wall": times * (time.perf_counter() - wall), "cpu": times * (time.process_time() - cpu)}
+    cost["peak"] = _peak()
     if timed:
-        return took
+        return cost
     if task == "embed":
-        subtype = "FLOAT" if asked["to"].endswith(".wav") else None
-        soundfile.write(asked["to"], found, rate, subtype)
-        return took
-    return took | found._asdict()
+        subtype = "FLOAT" if request["to"].endswith(".wav") else None
+        soundfile.write(request["to"], result, rate, subtype)
+        return cost
+    return {**cost, **result._asdict()}
 
 
 def _peak() -> int:
@@ -55,22 +55,22 @@ def _peak() -> int:
 
 def installed_bytes(package: str, distributions: list[str]) -> int:
     """The size of a package's files and of all that some distributions require."""
-    found: set[Path] = set()
-    waiting, seen = list(distributions), set()
-    while waiting:
-        name = waiting.pop()
+    paths: set[Path] = set()
+    pending, seen = list(distributions), set()
+    while pending:
+        name = pending.pop()
         try:
-            known = distribution(name)
+            package_info = distribution(name)
         except PackageNotFoundError:
             continue
-        if known.metadata["Name"] not in seen:
-            seen.add(known.metadata["Name"])
-            found.update(Path(str(known.locate_file(file))).resolve() for file in known.files or ())
-            waiting += [re.split(r"[^\w.-]", need)[0] for need in known.requires or () if "extra ==" not in need]
+        if package_info.metadata["Name"] not in seen:
+            seen.add(package_info.metadata["Name"])
+            paths.update(Path(str(package_info.locate_file(file))).resolve() for file in package_info.files or ())
+            pending += [re.split(r"[^\w.-]", need)[0] for need in package_info.requires or () if "extra ==" not in need]
     spec = importlib.util.find_spec(package)
     for folder in spec.submodule_search_locations or () if spec else ():
-        found.update(path.resolve() for path in Path(folder).rglob("*"))
-    return sum(path.stat().st_size for path in found if path.is_file() and "__pycache__" not in path.parts)
+        paths.update(path.resolve() for path in Path(folder).rglob("*"))
+    return sum(path.stat().st_size for path in paths if path.is_file() and "__pycache__" not in path.parts)
 
 
 def main() -> None:
@@ -88,10 +88,10 @@ def main() -> None:
     print(json.dumps({"bits": adapter.bits}), file=answers, flush=True)
     for line in sys.stdin:
         try:
-            said = answer(adapter, json.loads(line))
+            reply = answer(adapter, json.loads(line))
         except Exception as problem:  # whatever a system raises is its answer
-            said = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0]}
-        print(json.dumps(said), file=answers, flush=True)
+            reply = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0]}
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A peer as what a preset measures: the same clips, attacks and rows as for our own models.
+"""A peer as a system under test: the same clips, attacks and rows as for the models of ideaw.
 
 Clips stay at the preset's rate and channels and go to the peer as float WAV files. Its adapter mixes and resamples them
 as the system needs it, and adds only what the mark changes to the clip; attacks are made here. A peer has neither keys
-nor p-values: how sure it is is a score, which is worth what unmarked audio under the same attacks says.
+nor p-values: its confidence is a score, whose threshold is set on unmarked audio under the same attacks.
 """
 
 import dataclasses
@@ -13,17 +13,18 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from ideaw.bench.corpus import Samples
 from ideaw.bench.peers.peer import Peer, version
 from ideaw.bench.peers.systems import SYSTEMS
-from ideaw.bench.protocols.system import NOTHING, Answer, Bits, Samples, Settings, Subject
+from ideaw.bench.protocols.system import NO_MARK, Bits, SearchResult, Settings, WatermarkSystem
 from ideaw.errors import AudioError, FileError, IdeawError, PeerError
 from ideaw.keys import Key
 
-FAILED = dataclasses.replace(NOTHING, failed=True)
+FAILED_SEARCH = dataclasses.replace(NO_MARK, failed=True)
 """A search that broke down or took too long: nothing is found, and it is counted apart."""
 
 
-class Theirs(Subject):
+class PeerSystem(WatermarkSystem):
     """One of `SYSTEMS` in a process of its own, on one thread."""
 
     def __init__(self, settings: Settings) -> None:
@@ -47,24 +48,24 @@ class Theirs(Subject):
                 self._peer.embed(plain, target, message)
             except PeerError as problem:
                 raise AudioError(str(problem)) from problem
-            marked = soundfile.read(target, dtype="float32", always_2d=True)[0]
+            marked: Samples = soundfile.read(target, dtype="float32", always_2d=True)[0]
         if marked.shape != host.shape or not np.isfinite(marked).all():
             raise AudioError(f"{self._peer.title}: what it marked is not finite, or of another length")
         return marked
 
-    def search(self, audio: Samples, key: Key | None = None) -> Answer:
+    def search(self, audio: Samples, key: Key | None = None) -> SearchResult:
         assert key is None
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "audio.wav"
             soundfile.write(file, audio, self.rate, "FLOAT")
             try:
-                heard = self._peer.detect(file)
+                detection = self._peer.detect(file)
             except PeerError:
-                return FAILED
-        if not math.isfinite(heard.score):
-            return FAILED
-        message = heard.bits or () if heard.mark else None
-        return Answer(heard.mark, message, heard.bits or (), 1 - heard.score)
+                return FAILED_SEARCH
+        if not math.isfinite(detection.score):
+            return FAILED_SEARCH
+        message = detection.bits or () if detection.mark else None
+        return SearchResult(detection.mark, message, detection.bits or (), 1 - detection.score)
 
     def close(self) -> None:
         super().close()

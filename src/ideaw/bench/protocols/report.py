@@ -1,47 +1,45 @@
-"""The report of a preset: what was measured, in tables and pictures, and a few clips to listen to."""
+"""The report of a preset: its tables, as HTML with figures and a few clips to listen to, and as rows of text."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.bench.corpus import evenly
+from ideaw.bench.corpus import Samples, evenly_spaced, to_network_mono
 from ideaw.bench.protocols.preset import Preset, Row
 from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.bench.protocols.security import THREATS
-from ideaw.bench.protocols.system import Samples, Subject, mixed
+from ideaw.bench.protocols.system import WatermarkSystem
 from ideaw.bench.reports import html
 from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
-from ideaw.bench.statistics import Share
+from ideaw.bench.statistics import Estimate
 from ideaw.errors import AudioError
 from ideaw.quality import plots
 
-LISTENED_CLIPS, LISTENED_ROWS, LISTENED_SECONDS = 2, 3, 5
+PLAYED_CLIPS, PLAYED_ROWS, PLAYED_SECONDS = 2, 3, 5
 """What can be listened to: clips, attacks on each, and seconds of each."""
 
-RESIDUAL_GAIN = plots.RESIDUAL_GAIN
-
-Series = Mapping[str, Sequence[Share | None]]
+Series = Mapping[str, Sequence[Estimate | None]]
 """What a picture shows: name → a share for each row."""
 
-NONE = "–"
+NO_VALUE = "–"
 """In place of what there is not."""
 
-SHOULD = {"right": "the right message", "none": "none", "not wrong": "no wrong message"}
+EXPECTATIONS = {"right": "the right message", "none": "none", "not wrong": "no wrong message"}
 """What the answers to a threat should be, in words."""
 
 
-def write(folder: Path, table: Table, preset: Preset, subject: Subject, clips: Sequence[int]) -> None:
+def write(folder: Path, table: Table, preset: Preset, system: WatermarkSystem, clips: Sequence[int]) -> None:
     """Write the report of a run into its folder; some of the numbered clips can be listened to."""
-    measured = _threats(table) if preset.security else _attacks(table)
-    listened = [part for k in evenly(len(clips), LISTENED_CLIPS) for part in _players(preset, subject, clips[k])]
-    note = Text(f"Mono, 16 kHz, the first {LISTENED_SECONDS} s. The residual is what the mark adds, ten times as loud.")
-    sections = [_setting(table), *measured, Section("To listen to", [note, *listened])]
+    measured = _threat_sections(table) if preset.security else _attack_sections(table)
+    players = [part for k in evenly_spaced(len(clips), PLAYED_CLIPS) for part in _players(preset, system, clips[k])]
+    note = Text(f"Mono, 16 kHz, the first {PLAYED_SECONDS} s. The residual is what the mark adds, ten times as loud.")
+    sections = [_setting_section(table), *measured, Section("To listen to", [note, *players])]
     html.write(folder, f"{table.title}: {table.system}", sections)
 
 
-def heads(security: bool) -> tuple[str, ...]:
-    """Of the table that `rows` fills."""
+def table_heads(security: bool) -> tuple[str, ...]:
+    """Of the table that `table_rows` fills."""
     if security:
         return ("threat", "clips", "right", "wrong", "none", "should be", "as it should", "95 %")
     read = ("bits right", "95 %", "message right", "95 % ", "mark seen", "95 %  ")
@@ -49,12 +47,12 @@ def heads(security: bool) -> tuple[str, ...]:
     return ("attack", "clips", *read, *found, "bits/s", "false alarms", "95 %   ")
 
 
-def rows(table: Table) -> list[tuple[str, ...]]:
+def table_rows(table: Table) -> list[tuple[str, ...]]:
     """The table as it is shown; the CSV file has every interval."""
     return [_attack(row) if isinstance(row, AttackRow) else _threat(row) for row in table.rows]
 
 
-def setting(table: Table) -> str:
+def describe_setting(table: Table) -> str:
     """One line about what was measured."""
     left_out = f" ({len(table.left_out)} could not be marked)" if table.left_out else ""
     level = "" if table.snr is None else f", {table.snr:g} dB SNR"
@@ -65,13 +63,13 @@ def setting(table: Table) -> str:
     )
 
 
-def skipped(table: Table) -> str:
+def describe_skipped(table: Table) -> str:
     """A sentence about the rows that this system cannot have; nothing if it has all."""
-    told = []
+    sentences = []
     for why in dict.fromkeys(table.skipped.values()):
         labels = ", ".join(f"“{label}”" for label in table.skipped if table.skipped[label] == why)
-        told.append(f"Left out, since {why}: {labels}.")
-    return " ".join(told)
+        sentences.append(f"Left out, since {why}: {labels}.")
+    return " ".join(sentences)
 
 
 def _attack(row: AttackRow) -> tuple[str, ...]:
@@ -87,7 +85,7 @@ def _attack(row: AttackRow) -> tuple[str, ...]:
         _interval(row.seen),
         *(_percent(detected.share) for detected in row.found.values()),
         " / ".join(sorted(kinds)),
-        NONE if row.capacity is None else f"{row.capacity.value:.2f}",
+        NO_VALUE if row.capacity is None else f"{row.capacity.value:.2f}",
         _percent(row.alarms),
         _interval(row.alarms),
     )
@@ -95,40 +93,40 @@ def _attack(row: AttackRow) -> tuple[str, ...]:
 
 def _threat(row: ThreatRow) -> tuple[str, ...]:
     answers = map(_percent, (row.right, row.wrong, row.none))
-    return (row.label, _clips(row), *answers, SHOULD[row.should], _percent(row.kept), _interval(row.kept))
+    return (row.label, _clips(row), *answers, EXPECTATIONS[row.should], _percent(row.kept), _interval(row.kept))
 
 
 def _clips(row: AttackRow | ThreatRow) -> str:
     return f"{row.clips}, {row.failed} failed" if row.failed else str(row.clips)
 
 
-def _percent(share: Share | None) -> str:
-    return NONE if share is None else f"{100 * share.value:.1f} %"
+def _percent(share: Estimate | None) -> str:
+    return NO_VALUE if share is None else f"{100 * share.value:.1f} %"
 
 
-def _interval(share: Share | None) -> str:
-    return NONE if share is None else f"{100 * share.low:.1f}–{100 * share.high:.1f}"
+def _interval(share: Estimate | None) -> str:
+    return NO_VALUE if share is None else f"{100 * share.low:.1f}–{100 * share.high:.1f}"
 
 
-def _setting(table: Table) -> Section:
+def _setting_section(table: Table) -> Section:
     quality = html.Table(
         ("measure", "mean", "95 %"),
-        [(name, f"{each.value:.4g}", f"{each.low:.4g}–{each.high:.4g}") for name, each in table.quality.items()],
+        [(name, f"{mean.value:.4g}", f"{mean.low:.4g}–{mean.high:.4g}") for name, mean in table.quality.items()],
         "Marked clips against their hosts at 16 kHz mono: SNR and SI-SNR in dB, PESQ and ViSQOL as opinion scores.",
     )
-    lines = [table.about, f"{setting(table)}.", *([skipped(table)] if table.skipped else [])]
+    lines = [table.about, f"{describe_setting(table)}.", *([describe_skipped(table)] if table.skipped else [])]
     return Section("What was measured", [*map(Text, lines), quality])
 
 
-def _attacks(table: Table) -> list[Section]:
-    rows_of = [row for row in table.rows if isinstance(row, AttackRow)]
-    labels = [row.label for row in rows_of]
+def _attack_sections(table: Table) -> list[Section]:
+    scores = [row for row in table.rows if isinstance(row, AttackRow)]
+    labels = [row.label for row in scores]
     read: Series = {
-        "message right": [row.exact for row in rows_of],
-        "bits right": [row.bits for row in rows_of],
-        "mark seen": [row.seen for row in rows_of],
+        "message right": [row.exact for row in scores],
+        "bits right": [row.bits for row in scores],
+        "mark seen": [row.seen for row in scores],
     }
-    found: Series = {f"at {alarms}": [row.found[alarms].share for row in rows_of] for alarms in rows_of[0].found}
+    found: Series = {f"at {alarms}": [row.found[alarms].share for row in scores] for alarms in scores[0].found}
     about = (
         "Bits are those of the message and its check, if it has one, half of them right where no mark was located. "
         "Seen is the share of marks, and false alarms that of unmarked clips under the same attack, in which the "
@@ -139,12 +137,12 @@ def _attacks(table: Table) -> list[Section]:
         "what so few clips cannot tell."
     )
     return [
-        Section("Attack by attack", [Text(about), html.Table(heads(False), rows(table))]),
+        Section("Attack by attack", [Text(about), html.Table(table_heads(False), table_rows(table))]),
         Section(
             "In pictures",
             [
-                *_drawn(labels, read, "What is read", "share in %", "Messages, bits and marks, attack by attack."),
-                *_drawn(
+                *_bar_chart(labels, read, "What is read", "share in %", "Messages, bits and marks, attack by attack."),
+                *_bar_chart(
                     labels,
                     found,
                     "What is found",
@@ -156,27 +154,27 @@ def _attacks(table: Table) -> list[Section]:
     ]
 
 
-def _threats(table: Table) -> list[Section]:
-    rows_of = [row for row in table.rows if isinstance(row, ThreatRow)]
+def _threat_sections(table: Table) -> list[Section]:
+    scores = [row for row in table.rows if isinstance(row, ThreatRow)]
     answers: Series = {
-        "right": [row.right for row in rows_of],
-        "wrong": [row.wrong for row in rows_of],
-        "none": [row.none for row in rows_of],
+        "right": [row.right for row in scores],
+        "wrong": [row.wrong for row in scores],
+        "none": [row.none for row in scores],
     }
-    labels = [row.label for row in rows_of]
-    drawn = _drawn(labels, answers, "Answers", "share of clips in %", "Answers, threat by threat.")
+    labels = [row.label for row in scores]
+    drawn = _bar_chart(labels, answers, "Answers", "share of clips in %", "Answers, threat by threat.")
     about = (
         "An answer is the right message, a wrong one, or none; of a system that carries no message, right is that a "
         "mark was found. A trial that failed has the answer none, and is never as it should be. Intervals are "
         "Wilson's, of 95 %."
     )
     return [
-        Section("Threat by threat", [Text(about), html.Table(heads(True), rows(table))]),
+        Section("Threat by threat", [Text(about), html.Table(table_heads(True), table_rows(table))]),
         Section("In a picture", drawn),
     ]
 
 
-def _drawn(labels: Sequence[str], series: Series, title: str, axis: str, caption: str) -> list[Picture]:
+def _bar_chart(labels: Sequence[str], series: Series, title: str, axis: str, caption: str) -> list[Picture]:
     """A picture of those series that have values; none, if none has."""
     known = {name: [share for share in shares if share is not None] for name, shares in series.items()}
     drawn = {
@@ -186,27 +184,35 @@ def _drawn(labels: Sequence[str], series: Series, title: str, axis: str, caption
     return [Picture(plots.shares(labels, drawn, title, axis), caption)] if any(drawn.values()) else []
 
 
-def _players(preset: Preset, subject: Subject, number: int) -> list[Players]:
+def _players(preset: Preset, system: WatermarkSystem, number: int) -> list[Players]:
     """The sounds of a clip; none where a peer that could mark it before now fails."""
     try:
-        clip = subject.clip(number)
+        clip = system.clip(number)
     except AudioError:
         return []
-    plain = [("host", clip.host), ("marked", clip.marked), ("residual × 10", RESIDUAL_GAIN * (clip.marked - clip.host))]
-    others = [row for row in preset.rows if row.steps or row.threat]
-    chosen = [others[int(k)] for k in evenly(len(others), LISTENED_ROWS)]
-    attacked = [(row.label, audio) for row in chosen if (audio := _after(preset, subject, row, number)) is not None]
-    return [Players(subject.settings.paths[number].name, [_track(subject, *each) for each in (*plain, *attacked)])]
+    plain = [
+        ("host", clip.host),
+        ("marked", clip.marked),
+        ("residual × 10", plots.RESIDUAL_GAIN * (clip.marked - clip.host)),
+    ]
+    rows = [row for row in preset.rows if row.steps or row.threat]
+    chosen = [rows[int(k)] for k in evenly_spaced(len(rows), PLAYED_ROWS)]
+    attacked = [(row.label, audio) for row in chosen if (audio := _attacked(preset, system, row, number)) is not None]
+    return [
+        Players(
+            system.settings.paths[number].name, [_track(system, label, audio) for label, audio in (*plain, *attacked)]
+        )
+    ]
 
 
-def _after(preset: Preset, subject: Subject, row: Row, number: int) -> Samples | None:
+def _attacked(preset: Preset, system: WatermarkSystem, row: Row, number: int) -> Samples | None:
     """A marked clip after what a row does; None where the system cannot be made to."""
     if row.threat:
         with contextlib.suppress(AudioError):
-            return THREATS[row.threat](subject, number).audio
+            return THREATS[row.threat](system, number).audio
         return None
-    return preset.attacked(row, subject.clip(number).marked, subject.settings.seed, number)
+    return preset.attack(row, system.clip(number).marked, system.settings.seed, number)
 
 
-def _track(subject: Subject, label: str, audio: Samples) -> Track:
-    return Track(label, mixed(audio, subject.rate)[: LISTENED_SECONDS * SAMPLE_RATE], SAMPLE_RATE)
+def _track(system: WatermarkSystem, label: str, audio: Samples) -> Track:
+    return Track(label, to_network_mono(audio, system.rate)[: PLAYED_SECONDS * SAMPLE_RATE], SAMPLE_RATE)

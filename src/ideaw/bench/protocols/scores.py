@@ -1,4 +1,4 @@
-"""What the trials of a preset come to: a row for each attack or threat, with intervals of 95 %."""
+"""Scores of a preset: the trials summed up in a row for each attack or threat, with 95 % intervals."""
 
 import csv
 import dataclasses
@@ -8,19 +8,19 @@ from typing import Any
 
 from ideaw.bench.cache import Record
 from ideaw.bench.protocols.preset import Preset, Row
-from ideaw.bench.protocols.system import MEASURES, Subject
-from ideaw.bench.statistics import Detected, Share, arriving, detected, mean, share
+from ideaw.bench.protocols.system import QUALITY_MEASURES, WatermarkSystem
+from ideaw.bench.statistics import DetectionRate, Estimate, bsc_capacity, detection_rate, estimate_mean, estimate_share
 
-ALARMS = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
-"""Shares of unmarked audio that may be taken for marked."""
+FALSE_ALARM_RATES = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
+"""False-alarm rates at which detection is told."""
 
-QUALITY = -1
+QUALITY_ROW = -1
 """In place of a row: the trial that measures quality."""
 
-EMPTY = {"value": "", "low": "", "high": ""}
+EMPTY_CELLS = {"value": "", "low": "", "high": ""}
 """A share that there is not, in the spreadsheet."""
 
-DIGITS = 6
+CSV_DIGITS = 6
 """Of numbers in the spreadsheet, after the point."""
 
 
@@ -32,19 +32,19 @@ class AttackRow:
     clips: int
     failed: int
     """Searches that broke down or took too long, in marked and unmarked clips; nothing was found in them."""
-    bits: Share | None
+    bits: Estimate | None
     """Message bits that are right; half of them where no mark was located."""
-    exact: Share | None
+    exact: Estimate | None
     """Whole messages that are right."""
-    wrong: Share | None
+    wrong: Estimate | None
     """Other messages that were given."""
-    seen: Share
+    seen: Estimate
     """Marks that are found by the system's own decision."""
-    found: dict[str, Detected]
+    found: dict[str, DetectionRate]
     """Marks that are found, by the share of false alarms that is allowed."""
-    capacity: Share | None
+    capacity: Estimate | None
     """Bits that arrive in a second of audio: a clip's message over a symmetric channel with its share of errors."""
-    alarms: Share
+    alarms: Estimate
     """Unmarked clips under the same attack in which a mark was found."""
 
 
@@ -59,11 +59,11 @@ class ThreatRow:
     clips: int
     failed: int
     """Trials that broke down or took too long: the answer was none, and is never as it should be."""
-    right: Share
-    wrong: Share | None
-    none: Share
+    right: Estimate
+    wrong: Estimate | None
+    none: Estimate
     should: str
-    kept: Share
+    kept: Estimate
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Table:
     """Files of which no clip could be marked, and why."""
     skipped: dict[str, str]
     """Rows that this system cannot have, and why."""
-    quality: dict[str, Share]
+    quality: dict[str, Estimate]
     """Of marked clips against their hosts: means."""
     rows: list[AttackRow] | list[ThreatRow]
 
@@ -92,65 +92,65 @@ class Table:
 def as_csv(table: Table) -> str:
     """The rows as a spreadsheet takes them: values and intervals side by side."""
     text = io.StringIO()
-    flat = [_flat(dataclasses.asdict(row)) for row in table.rows]
+    flat = [_flatten(dataclasses.asdict(row)) for row in table.rows]
     writer = csv.DictWriter(text, flat[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue()
 
 
-def _flat(content: dict[str, Any], before: str = "") -> dict[str, Any]:
+def _flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Columns and their values; those of a share are its own name and that with "low" and "high"."""
     out: dict[str, Any] = {}
     for name, value in content.items():
-        column = before if name in ("value", "share") else f"{before} {name}".strip()
+        column = prefix if name in ("value", "share") else f"{prefix} {name}".strip()
         if isinstance(value, dict) or value is None:
-            out |= _flat(EMPTY if value is None else value, column)
+            out |= _flatten(EMPTY_CELLS if value is None else value, column)
         else:
-            out[column] = round(value, DIGITS) if isinstance(value, float) else value
+            out[column] = round(value, CSV_DIGITS) if isinstance(value, float) else value
     return out
 
 
-def quality(records: list[Record]) -> dict[str, Share]:
+def mean_quality(records: list[Record]) -> dict[str, Estimate]:
     """Means over the clips for which a measure has a value."""
-    measured = [record["quality"] for record in records if record["row"] == QUALITY]
-    values = {name: [each[name] for each in measured if name in each] for name in MEASURES}
-    return {name: mean(each) for name, each in values.items() if each}
+    measured = [record["quality"] for record in records if record["row"] == QUALITY_ROW]
+    by_measure = {name: [clip[name] for clip in measured if name in clip] for name in QUALITY_MEASURES}
+    return {name: estimate_mean(values) for name, values in by_measure.items() if values}
 
 
-def rows(preset: Preset, subject: Subject, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
+def score_rows(preset: Preset, system: WatermarkSystem, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
     """The rows of a preset for what was measured."""
     by_row = [[record for record in records if record["row"] == place] for place in range(len(preset.rows))]
     pairs = list(zip(preset.rows, by_row, strict=True))
     if preset.security:
-        return [_threat_row(row, trials, subject.bits > 0) for row, trials in pairs]
-    everywhere = None if subject.p_values else [trial["unmarked_doubt"] for trials in by_row for trial in trials]
-    return [_attack_row(row, trials, subject.carried / preset.seconds, everywhere) for row, trials in pairs]
+        return [_threat_row(row, trials, system.bits > 0) for row, trials in pairs]
+    pooled_unmarked = None if system.p_values else [trial["unmarked_doubt"] for trials in by_row for trial in trials]
+    return [_attack_row(row, trials, system.carried / preset.seconds, pooled_unmarked) for row, trials in pairs]
 
 
-def _attack_row(row: Row, trials: list[Record], sent: float, everywhere: list[float] | None) -> AttackRow:
-    """`sent` is in bits for each second of audio; `everywhere` are doubts about the unmarked clips of all rows."""
+def _attack_row(row: Row, trials: list[Record], sent_bps: float, pooled_unmarked: list[float] | None) -> AttackRow:
+    """`sent_bps` are bits sent in a second; `pooled_unmarked` are doubts about the unmarked clips of all rows."""
     marked, unmarked = ([trial[name] for trial in trials] for name in ("doubt", "unmarked_doubt"))
     right, wrong, bits = ([trial[name] for trial in trials] for name in ("right", "wrong", "bits"))
     return AttackRow(
         row.label,
         len(trials),
         sum(trial["failed"] for trial in trials),
-        share(bits) if sent else None,
-        share(right) if sent else None,
-        share(wrong) if sent else None,
-        share([float(one or other) for one, other in zip(right, wrong, strict=True)]),
-        {name: detected(marked, unmarked, alarms, everywhere) for name, alarms in ALARMS.items()},
-        share([arriving(each) for each in bits], sent) if sent else None,
-        share([trial["alarm"] for trial in trials]),
+        estimate_share(bits) if sent_bps else None,
+        estimate_share(right) if sent_bps else None,
+        estimate_share(wrong) if sent_bps else None,
+        estimate_share([float(one or other) for one, other in zip(right, wrong, strict=True)]),
+        {name: detection_rate(marked, unmarked, alarms, pooled_unmarked) for name, alarms in FALSE_ALARM_RATES.items()},
+        estimate_share([bsc_capacity(accuracy) for accuracy in bits], sent_bps) if sent_bps else None,
+        estimate_share([trial["alarm"] for trial in trials]),
     )
 
 
 def _threat_row(row: Row, trials: list[Record], messages: bool) -> ThreatRow:
     assert row.should is not None
     answers = [trial["answer"] for trial in trials]
-    right, wrong, none = (share([answer == kind for answer in answers]) for kind in ("right", "wrong", "none"))
+    right, wrong, none = (estimate_share([answer == kind for answer in answers]) for kind in ("right", "wrong", "none"))
     fits = [answer != "wrong" if row.should == "not wrong" else answer == row.should for answer in answers]
     failed = [trial["failed"] for trial in trials]
-    kept = share([fit and not broken for fit, broken in zip(fits, failed, strict=True)])
+    kept = estimate_share([fit and not broken for fit, broken in zip(fits, failed, strict=True)])
     return ThreatRow(row.label, len(trials), sum(failed), right, wrong if messages else None, none, row.should, kept)

@@ -1,4 +1,4 @@
-"""What somebody can do to marks without their key, or with one of their own.
+"""Threats: what somebody can do to marks without their key, or with a key of their own.
 
 Each threat makes the audio of one trial from a clip, and says with which key it is searched and which messages are
 right there. The answers are counted: a right message, a wrong one, or none. Systems without keys, or without messages,
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.bench.protocols.system import Bits, Samples, Subject
+from ideaw.bench.corpus import Samples
+from ideaw.bench.protocols.system import Bits, WatermarkSystem
 from ideaw.keys import Key
 
-LOUDLY = 10.0
+COPY_GAIN = 10.0
 """What a copied residual is multiplied by where nobody minds that it is heard."""
 
 
@@ -27,93 +28,95 @@ class Case:
     key: Key | None = None
 
 
-def _key(subject: Subject, number: int) -> Key:
-    """A key that nobody knows but the other side."""
-    return Key(np.random.default_rng([subject.settings.seed, number, 99]).bytes(16))
+def _foreign_key(system: WatermarkSystem, number: int) -> Key:
+    """The key of somebody else."""
+    return Key(np.random.default_rng([system.settings.seed, number, 99]).bytes(16))
 
 
-def _other_host(subject: Subject, number: int) -> Samples:
+def _unrelated_host(system: WatermarkSystem, number: int) -> Samples:
     """Audio that is not this clip's: the next clip, or this one backwards where there is no other."""
-    count = len(subject.settings.paths)
-    return subject.host((number + 1) % count) if count > 1 else subject.host(number)[::-1]
+    count = len(system.settings.paths)
+    return system.host((number + 1) % count) if count > 1 else system.host(number)[::-1]
 
 
-def _within(audio: NDArray[np.floating]) -> Samples:
+def _clip_to_full_scale(audio: NDArray[np.floating]) -> Samples:
     """Audio as a file would hold it."""
     return audio.clip(-1.0, 1.0).astype(np.float32)
 
 
-def wrong_key(subject: Subject, number: int) -> Case:
+def wrong_key(system: WatermarkSystem, number: int) -> Case:
     """Somebody else searches."""
-    clip = subject.clip(number)
-    return Case(clip.marked, (clip.message,), _key(subject, number))
+    clip = system.clip(number)
+    return Case(clip.marked, (clip.message,), _foreign_key(system, number))
 
 
-def _twice(subject: Subject, number: int) -> Samples:
-    clip = subject.clip(number)
-    return subject.mark(clip.marked, subject.message(number, 1), _key(subject, number))
+def _mark_twice(system: WatermarkSystem, number: int) -> Samples:
+    clip = system.clip(number)
+    return system.mark(clip.marked, system.message(number, 1), _foreign_key(system, number))
 
 
-def overwritten(subject: Subject, number: int) -> Case:
-    """Somebody marks the marked audio once more; the owner searches."""
-    return Case(_twice(subject, number), (subject.clip(number).message,))
+def overwritten(system: WatermarkSystem, number: int) -> Case:
+    """Somebody marks the marked audio once more; who marked first searches."""
+    return Case(_mark_twice(system, number), (system.clip(number).message,))
 
 
-def overwriting(subject: Subject, number: int) -> Case:
+def overwriting(system: WatermarkSystem, number: int) -> Case:
     """The same; who marked last searches."""
-    return Case(_twice(subject, number), (subject.message(number, 1),), _key(subject, number))
+    return Case(_mark_twice(system, number), (system.message(number, 1),), _foreign_key(system, number))
 
 
-def marked_again(subject: Subject, number: int) -> Case:
-    """Somebody marks the marked audio once more with the same system and no other key; the owner searches."""
-    clip = subject.clip(number)
-    return Case(subject.mark(clip.marked, subject.message(number, 1)), (clip.message,))
+def marked_again(system: WatermarkSystem, number: int) -> Case:
+    """Somebody marks the marked audio once more with the same system and no other key; who marked first searches."""
+    clip = system.clip(number)
+    return Case(system.mark(clip.marked, system.message(number, 1)), (clip.message,))
 
 
-def averaged(subject: Subject, number: int) -> Case:
+def averaged(system: WatermarkSystem, number: int) -> Case:
     """Two buyers mix their copies, whose messages differ; both are right."""
-    clip, second = subject.clip(number), subject.message(number, 1)
-    return Case(_within((clip.marked + subject.mark(clip.host, second)) / 2), (clip.message, second))
+    clip, second = system.clip(number), system.message(number, 1)
+    return Case(_clip_to_full_scale((clip.marked + system.mark(clip.host, second)) / 2), (clip.message, second))
 
 
-def averaged_keys(subject: Subject, number: int) -> Case:
-    """Copies of two owners are mixed; one of them searches."""
-    clip = subject.clip(number)
-    second = subject.mark(clip.host, subject.message(number, 1), _key(subject, number))
-    return Case(_within((clip.marked + second) / 2), (clip.message,))
+def averaged_keys(system: WatermarkSystem, number: int) -> Case:
+    """Copies marked with two keys are mixed; one of the keys is searched."""
+    clip = system.clip(number)
+    second = system.mark(clip.host, system.message(number, 1), _foreign_key(system, number))
+    return Case(_clip_to_full_scale((clip.marked + second) / 2), (clip.message,))
 
 
-def _copied(subject: Subject, number: int, gain: float) -> Case:
-    clip = subject.clip(number)
-    return Case(_within(_other_host(subject, number) + gain * (clip.marked - clip.host)), (clip.message,))
+def _copy_mark(system: WatermarkSystem, number: int, gain: float) -> Case:
+    clip = system.clip(number)
+    return Case(
+        _clip_to_full_scale(_unrelated_host(system, number) + gain * (clip.marked - clip.host)), (clip.message,)
+    )
 
 
-def copied(subject: Subject, number: int) -> Case:
+def copied(system: WatermarkSystem, number: int) -> Case:
     """Who has host and marked copy puts their difference under other audio."""
-    return _copied(subject, number, 1.0)
+    return _copy_mark(system, number, 1.0)
 
 
-def copied_loudly(subject: Subject, number: int) -> Case:
+def copied_loudly(system: WatermarkSystem, number: int) -> Case:
     """The same, ten times as loud."""
-    return _copied(subject, number, LOUDLY)
+    return _copy_mark(system, number, COPY_GAIN)
 
 
-def guessed_key(subject: Subject, number: int) -> Case:
-    """Who has this software marks audio with a key that is not the owner's, who searches."""
-    clip = subject.clip(number)
-    return Case(subject.mark(clip.host, clip.message, _key(subject, number)), (clip.message,))
+def guessed_key(system: WatermarkSystem, number: int) -> Case:
+    """Who has this software marks audio with a key that is not that of the clip, which is searched with."""
+    clip = system.clip(number)
+    return Case(system.mark(clip.host, clip.message, _foreign_key(system, number)), (clip.message,))
 
 
-def shaped_noise(subject: Subject, number: int) -> Case:
+def shaped_noise(system: WatermarkSystem, number: int) -> Case:
     """Noise that is as loud as a mark at every frequency and sounds alike, but has random phases."""
-    clip = subject.clip(number)
+    clip = system.clip(number)
     spectrum = np.fft.rfft(clip.marked - clip.host, axis=0)
-    rng = np.random.default_rng([subject.settings.seed, number, 98])
+    rng = np.random.default_rng([system.settings.seed, number, 98])
     turned = spectrum * np.exp(2j * np.pi * rng.random((len(spectrum), 1)))
-    return Case(_within(clip.host + np.fft.irfft(turned, len(clip.host), axis=0)), (clip.message,))
+    return Case(_clip_to_full_scale(clip.host + np.fft.irfft(turned, len(clip.host), axis=0)), (clip.message,))
 
 
-THREATS: dict[str, Callable[[Subject, int], Case]] = {
+THREATS: dict[str, Callable[[WatermarkSystem, int], Case]] = {
     threat.__name__: threat
     for threat in (
         wrong_key,
@@ -134,10 +137,10 @@ NEED_MESSAGES = {averaged.__name__}
 """Threats that only systems with keys, or with messages, can meet."""
 
 
-def lacking(threat: str, subject: Subject) -> str | None:
+def why_not(threat: str, system: WatermarkSystem) -> str | None:
     """Why a system cannot meet a threat; None if it can."""
-    if threat in NEED_KEYS and not subject.keyed:
-        return f"{subject.title} has no keys"
-    if threat in NEED_MESSAGES and not subject.bits:
-        return f"{subject.title} carries no message"
+    if threat in NEED_KEYS and not system.keyed:
+        return f"{system.title} has no keys"
+    if threat in NEED_MESSAGES and not system.bits:
+        return f"{system.title} carries no message"
     return None

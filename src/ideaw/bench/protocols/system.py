@@ -1,7 +1,7 @@
-"""What is measured: a system that marks one clip of every file, each with a message of its own.
+"""A watermarking system under test: it marks one clip of every file, each with a message of its own, and searches.
 
-Everything about a clip follows from the seed and its number, so any process makes the same of it. Our own models are
-here; other systems, which are asked in processes of their own, are in `peers/subject.py`.
+Everything about a clip follows from the seed and its number, so every process makes the same one. The models of ideaw
+are here; other systems, in processes of their own, are in `peer_system.py`.
 """
 
 import math
@@ -11,12 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import soxr
-from numpy.typing import NDArray
 
-from ideaw.audio import files
-from ideaw.audio.resample import QUALITY, mix, to_network
-from ideaw.audio.samples import as_float
+from ideaw.bench.corpus import Samples, read_clip, to_network_mono
 from ideaw.errors import AudioError
 from ideaw.keys import Key
 from ideaw.marker import load
@@ -24,13 +20,10 @@ from ideaw.payload.framing import Plan
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality import fidelity
 
-SIDE_GAIN, SIDE_DELAY = 0.9, 13
-"""What makes the second channel of a mono file: a little quieter, and some samples later."""
+CACHED_CLIPS = 4
+"""Marked clips that stay in memory for the next rows."""
 
-HELD = 4
-"""Marked clips that are kept for the next rows."""
-
-MEASURES = {
+QUALITY_MEASURES = {
     "SNR": fidelity.snr,
     "SI-SNR": fidelity.si_snr,
     "PESQ": fidelity.pesq,
@@ -39,13 +32,15 @@ MEASURES = {
 }
 """Of marked audio against its host, at 16 kHz mono."""
 
-Samples = NDArray[np.float32]
 Bits = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured, and the clips that it marks: our own model at an SNR, or a peer with its weights."""
+    """What is measured, and the clips that it marks: a model of ours at an SNR, or a peer with its weights.
+
+    Clips are `seconds` long, at `rate` Hz; `snr` is in dB, None for what the model's card says.
+    """
 
     paths: tuple[Path, ...]
     rate: int
@@ -70,8 +65,8 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a search says."""
+class SearchResult:
+    """The result of a search, of any system."""
 
     found: bool
     """The system's own decision."""
@@ -80,16 +75,16 @@ class Answer:
     read: Bits
     """As many bits as were sent, right or wrong; none where no mark was located."""
     doubt: float
-    """0 to 1, the smaller the surer that there is a mark: a p-value if the subject says so."""
+    """0 to 1, the smaller the surer that there is a mark: a p-value if the system says so."""
     failed: bool = False
     """Whether the search broke down or took too long."""
 
 
-NOTHING = Answer(False, None, (), 1.0)
+NO_MARK = SearchResult(False, None, (), 1.0)
 """What is found in audio of which too little is left to be searched."""
 
 
-class Subject(ABC):
+class WatermarkSystem(ABC):
     """A system and its clips. It goes to another process as its settings, of which it is made anew there."""
 
     title: str
@@ -103,13 +98,13 @@ class Subject(ABC):
     keyed: bool = False
     """Whether marks have keys."""
     p_values: bool = False
-    """Whether doubts are p-values, so that they are bounds by themselves."""
+    """Whether doubts are p-values, which bound the false-alarm rate by themselves."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rate = settings, settings.rate
-        self.clip = lru_cache(HELD)(self._clip)
+        self.clip = lru_cache(CACHED_CLIPS)(self._mark_clip)
 
-    def __reduce__(self) -> tuple[type["Subject"], tuple[Settings]]:
+    def __reduce__(self) -> tuple[type["WatermarkSystem"], tuple[Settings]]:
         return type(self), (self.settings,)
 
     @abstractmethod
@@ -121,7 +116,7 @@ class Subject(ABC):
         """`(n, channels)` with a message in it, and a key where there are keys; `AudioError` if that cannot be."""
 
     @abstractmethod
-    def search(self, audio: Samples, key: Key | None = None) -> Answer:
+    def search(self, audio: Samples, key: Key | None = None) -> SearchResult:
         """What is found in `(n, channels)`."""
 
     def close(self) -> None:
@@ -132,30 +127,30 @@ class Subject(ABC):
         """The bits that stand for a message in the audio."""
         return message
 
-    def _clip(self, number: int) -> Clip:
+    def _mark_clip(self, number: int) -> Clip:
         """The clip of the file with this number; `AudioError` if it cannot be marked."""
         host, message = self.host(number), self.message(number)
         return Clip(host, self.mark(host, message), message, self.sent(message))
 
     def host(self, number: int) -> Samples:
         """The clip of a file before it is marked."""
-        return clip_of(self.settings.paths[number], self.settings.seconds, self.rate, self.settings.channels)
+        return read_clip(self.settings.paths[number], self.settings.seconds, self.rate, self.settings.channels)
 
-    def message(self, number: int, other: int = 0) -> Bits:
-        """Random bits: those of a clip, or with `other` some that are not its own."""
-        rng = np.random.default_rng([self.settings.seed, number, other])
+    def message(self, number: int, draw: int = 0) -> Bits:
+        """Random bits: those of a clip, or with another `draw` some that are not its own."""
+        rng = np.random.default_rng([self.settings.seed, number, draw])
         return tuple(map(int, rng.integers(0, 2, self.bits)))
 
     def quality(self, number: int) -> dict[str, float]:
         """How far the marked clip is from its host, by every measure that has a value: PESQ needs speech."""
         clip = self.clip(number)
-        host, marked = (mixed(audio, self.rate) for audio in (clip.host, clip.marked))
-        values = {name: measure(host, marked) for name, measure in MEASURES.items()}
+        host, marked = (to_network_mono(audio, self.rate) for audio in (clip.host, clip.marked))
+        values = {name: measure(host, marked) for name, measure in QUALITY_MEASURES.items()}
         return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-class Ours(Subject):
-    """One of our models, on one thread; messages fill a second, and bits are those of every second."""
+class IdeawSystem(WatermarkSystem):
+    """A model of ideaw on one thread; a message fills a second, and the bits of one second are compared."""
 
     keyed, p_values = True, True
 
@@ -168,38 +163,22 @@ class Ours(Subject):
         self.snr = self._marker.card.snr if settings.snr is None else settings.snr
 
     def configuration(self) -> dict[str, str | float | None]:
-        return {"system": self.title, "weights": self._marker.weights, "snr": self.settings.snr}
+        return {"system": self.title, "weights": self._marker.weights_id, "snr": self.settings.snr}
 
     def sent(self, message: Bits) -> Bits:
         """A message and its check."""
-        return tuple(map(int, Plan.of(Message.of(message), self.carried).round[0]))
+        return tuple(map(int, Plan.of(Message.of(message), self.carried).period_payloads[0]))
 
     def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
         """With the public key, unless another one is given."""
         marker = self._marker if key is None else load(self.settings.model, key=key, threads=1)
-        return marker.embed(host, self.rate, message, snr=self.settings.snr)
+        marked: Samples = marker.embed(host, self.rate, message, snr=self.settings.snr)
+        return marked
 
-    def search(self, audio: Samples, key: Key | None = None) -> Answer:
+    def search(self, audio: Samples, key: Key | None = None) -> SearchResult:
         try:
-            heard = self._marker.detect(audio, self.rate, keys=None if key is None else [key])
+            detection = self._marker.detect(audio, self.rate, keys=None if key is None else [key])
         except AudioError:
-            return NOTHING
-        return Answer(heard.found, heard.message, tuple(int(bit > 0) for bit in heard.bit_confidence), heard.p_value)
-
-
-def clip_of(path: Path, seconds: float, rate: int, channels: int) -> Samples:
-    """(n, channels) at `rate` Hz: the beginning of a file, again and again if it is short; real stereo of mono."""
-    recording = files.read(path)
-    samples = as_float(recording.samples)[:, :2].astype(np.float32)
-    if channels == 1:
-        samples = mix(samples)[:, None].astype(np.float32)
-    if recording.rate != rate:
-        samples = soxr.resample(samples, recording.rate, rate, QUALITY)
-    if samples.shape[1] < channels:
-        samples = np.concatenate([samples, SIDE_GAIN * np.roll(samples, SIDE_DELAY, 0)], 1)
-    return np.resize(samples, (round(seconds * rate), channels))
-
-
-def mixed(audio: Samples, rate: int) -> Samples:
-    """(n,): the mix of `(n, channels)` at 16 kHz, as it is measured and played."""
-    return to_network(mix(audio)[:, None], rate)[0]
+            return NO_MARK
+        bits = tuple(int(llr > 0) for llr in detection.bit_confidence)
+        return SearchResult(detection.found, detection.message, bits, detection.p_value)

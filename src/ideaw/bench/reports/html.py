@@ -1,6 +1,6 @@
-"""One page for everything a benchmark found: tables, pictures and sound in a single file that needs nothing else.
+"""One HTML page for the results of a benchmark: tables, figures and sound in a single file that needs nothing else.
 
-It works without a network, on a phone, in light and in dark. What it is made of is general; see `write`.
+It works offline, on a phone, in light and dark mode; nothing here knows what was measured.
 """
 
 import base64
@@ -16,9 +16,9 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ideaw.bench import cache
+from ideaw.bench.cache import write_text
 
-PAGE = "report.html"
+REPORT_FILE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def write(folder: Path, title: str, sections: Sequence[Section]) -> None:
     """Write `report.html` into a folder; it appears whole or not at all."""
     page = Template(resources.files("ideaw.bench.reports").joinpath("page.html").read_text("utf-8"))
     body = "\n".join(_section(section) for section in sections)
-    cache.write(folder / PAGE, page.substitute(title=escape(title), body=body))
+    write_text(folder / REPORT_FILE, page.substitute(title=escape(title), body=body))
 
 
 def _section(section: Section) -> str:
@@ -102,7 +102,7 @@ def _part(part: Part) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f'<th scope="col">{escape(_together(head))}</th>' for head in table.heads)
+    heads = "".join(f'<th scope="col">{escape(_unbreakable(head))}</th>' for head in table.heads)
     rows = "\n".join(
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in table.rows
@@ -111,7 +111,7 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
-def _together(head: str) -> str:
+def _unbreakable(head: str) -> str:
     """A head that may be broken between words, but not within "1e-4" or before "%"."""
     return head.replace("-", "\N{NON-BREAKING HYPHEN}").replace(" %", "\N{NO-BREAK SPACE}%")
 

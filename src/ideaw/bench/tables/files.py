@@ -11,43 +11,38 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio.buffer import Progress
 from ideaw.audio.resample import mix
-from ideaw.bench.corpus import QUIETEST, paths_under
-from ideaw.bench.protocols import system
-from ideaw.bench.statistics import wilson
+from ideaw.bench import corpus
+from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
+from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
-from ideaw.marker import Given, Marker, load
+from ideaw.marker import Marker, MessageLike, load
 from ideaw.results import Detection, Segment
 
-RATE = 44_100
+CLIP_RATE = 44_100
 """Of the clips, in Hz."""
 
-LETTERS, LONG_LETTERS = 4, 20
+SHORT_TEXT_LETTERS, LONG_TEXT_LETTERS = 4, 20
 """Of the texts."""
 
-SHORT_MESSAGE = (1, 0, 1)
-"""What is embedded where a text does not fit, or does not matter."""
-
-STRETCHES = (1.0, 3.0, 5.0)
+MARKED_SECONDS = (1.0, 3.0, 5.0)
 """Seconds of which a clip is marked where places are looked for."""
 
-Samples = NDArray[np.float32]
 Edit = Callable[[Samples, int], Samples]
 """(n, 2) samples and a seed → what is searched."""
 
 
 def _attack(name: str, **strengths: float) -> Edit:
-    return lambda samples, seed: catalogue.run(name, samples, RATE, seed, **strengths)
+    return lambda samples, seed: catalogue.run(name, samples, CLIP_RATE, seed, **strengths)
 
 
 def _cut(seconds: float, samples: Samples, seed: int) -> Samples:
-    return catalogue.run("crop", samples, RATE, seed, keep=min(1.0, seconds * RATE / len(samples)))
+    return catalogue.run("crop", samples, CLIP_RATE, seed, keep=min(1.0, seconds * CLIP_RATE / len(samples)))
 
 
 EDITS: dict[str, Edit] = {
@@ -115,23 +110,36 @@ def run(
     seed: int = 0,
     seconds: float = 10.0,
 ) -> Table:
-    """Mark one clip of every file under `data` (at most `limit`, evenly chosen), edit it, search it."""
+    """Mark one clip of every file under `data`, edit it, search it.
+
+    Args:
+        data: A folder of audio files.
+        model: A packaged model or a model folder; None for the default.
+        snr: In dB, that every second keeps at least; None for what the model's card says.
+        limit: At most so many files, evenly spaced.
+        progress: Called with the share that is done.
+        seed: Of messages, keys and edits.
+        seconds: Of each clip.
+
+    Raises:
+        FileError: No file is loud enough.
+    """
     marker = load(model)
     outcomes: dict[str, list[tuple[bool, bool]]] = {}
     overlaps: dict[float, list[tuple[bool, float]]] = {}
-    paths = paths_under(data, limit)
+    paths = list_audio_files(data, limit)
     clips = 0
     for number, path in enumerate(paths):
-        clip = clip_of(path, seconds)
-        if np.sqrt(np.square(clip, dtype=np.float64).mean()) > QUIETEST:
+        clip = read_clip(path, seconds)
+        if is_loud(clip):
             rng = np.random.default_rng([seed, number])
             # How well two marks bear each other depends on their keys, so every clip has its own.
             key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
-            for label, right, wrong in _outcomes(marker, load(model, key=key), key, clip, snr, rng):
+            for label, right, wrong in _trials(marker, load(model, key=key), key, clip, snr, rng):
                 outcomes.setdefault(label, []).append((right, wrong))
-            for length in STRETCHES:
+            for length in MARKED_SECONDS:
                 if length < seconds:
-                    overlaps.setdefault(length, []).append(_placed(marker, clip, length, snr, rng))
+                    overlaps.setdefault(length, []).append(_locate_stretch(marker, clip, length, snr, rng))
             clips += 1
         if progress:
             progress((number + 1) / len(paths))
@@ -142,79 +150,84 @@ def run(
         marker.card.snr if snr is None else snr,
         clips,
         seconds,
-        [_row(label, counted) for label, counted in outcomes.items()],
-        [_place(length, counted) for length, counted in overlaps.items()],
+        [_row(label, trials) for label, trials in outcomes.items()],
+        [_place(length, trials) for length, trials in overlaps.items()],
     )
 
 
-def clip_of(path: Path, seconds: float) -> Samples:
+def read_clip(path: Path, seconds: float) -> Samples:
     """(n, 2) at 44.1 kHz: the beginning of a file, again and again if it is short; real stereo of mono."""
-    return system.clip_of(path, seconds, RATE, channels=2)
+    return corpus.read_clip(path, seconds, CLIP_RATE, channels=2)
 
 
-def overlap(found: Sequence[Segment], begin: float, end: float, seconds: float) -> float:
-    """Intersection over union of the found segments and the stretch from `begin` to `end`, to a millisecond."""
+def overlap(segments: Sequence[Segment], begin: float, end: float, seconds: float) -> float:
+    """Intersection over union of the detected segments and the stretch from `begin` to `end`, to a millisecond."""
     times = np.arange(0, seconds, 1e-3)
-    told = np.zeros(len(times), bool)
-    for segment in found:
-        told |= (times >= segment.start) & (times < segment.end)
+    detected = np.zeros(len(times), bool)
+    for segment in segments:
+        detected |= (times >= segment.start) & (times < segment.end)
     true = (times >= begin) & (times < end)
-    return float((told & true).sum() / (told | true).sum())
+    return float((detected & true).sum() / (detected | true).sum())
 
 
-def _outcomes(
+def _trials(
     marker: Marker, second: Marker, key: Key, clip: Samples, snr: float | None, rng: np.random.Generator
 ) -> Iterator[tuple[str, bool, bool]]:
     """Label, message right, message wrong: of everything that is done to one clip. `second` marks with `key`."""
-    room = marker.capacity(len(clip) / RATE)
-    text = _text(LETTERS, rng) if room >= LETTERS else SHORT_MESSAGE
-    marked, seed = marker.embed(clip, RATE, text, snr=snr), int(rng.integers(1 << 31))
+    room = marker.capacity(len(clip) / CLIP_RATE)
+    text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else SHORT_MESSAGE
+    marked, seed = marker.embed(clip, CLIP_RATE, text, snr=snr), int(rng.integers(1 << 31))
     for label, edit in EDITS.items():
-        yield label, *_judged(marker.detect(edit(marked, seed), RATE), text)
-    if room >= LONG_LETTERS:
-        long = _text(LONG_LETTERS, rng)
-        spread = marker.embed(clip, RATE, long, snr=snr)
+        yield label, *_judge(marker.detect(edit(marked, seed), CLIP_RATE), text)
+    if room >= LONG_TEXT_LETTERS:
+        long = _random_text(LONG_TEXT_LETTERS, rng)
+        spread = marker.embed(clip, CLIP_RATE, long, snr=snr)
         for label in LONG_EDITS:
-            yield f"{LONG_LETTERS} letters, {label}", *_judged(marker.detect(EDITS[label](spread, seed), RATE), long)
-    other = _text(LETTERS, rng) if room >= LETTERS else (0, 1, 1)
-    twice = second.embed(marked, RATE, other, snr=snr)
-    yield "marked twice, first key", *_judged(marker.detect(twice, RATE), text)
-    yield "marked twice, second key", *_judged(second.detect(twice, RATE), other)
-    both = marker.detect(twice, RATE, keys=[PUBLIC, key])
-    said = {segment.message for segment in both.segments if segment.message is not None}
-    yield "marked twice, both keys", said == {text, other}, not said <= {text, other}
+            yield (
+                f"{LONG_TEXT_LETTERS} letters, {label}",
+                *_judge(marker.detect(EDITS[label](spread, seed), CLIP_RATE), long),
+            )
+    second_text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else (0, 1, 1)
+    twice = second.embed(marked, CLIP_RATE, second_text, snr=snr)
+    yield "marked twice, first key", *_judge(marker.detect(twice, CLIP_RATE), text)
+    yield "marked twice, second key", *_judge(second.detect(twice, CLIP_RATE), second_text)
+    both = marker.detect(twice, CLIP_RATE, keys=[PUBLIC, key])
+    messages = {segment.message for segment in both.segments if segment.message is not None}
+    yield "marked twice, both keys", messages == {text, second_text}, not messages <= {text, second_text}
 
 
-def _text(letters: int, rng: np.random.Generator) -> str:
+def _random_text(letters: int, rng: np.random.Generator) -> str:
     return "".join(rng.choice(list(string.ascii_lowercase), letters))
 
 
-def _judged(answer: Detection, message: Given) -> tuple[bool, bool]:
-    """Whether an answer is the right message, and whether it is a wrong one."""
-    return answer.found and answer.message == message, answer.found and answer.message != message
+def _judge(detection: Detection, message: MessageLike) -> tuple[bool, bool]:
+    """Whether the right message was detected, and whether a wrong one was."""
+    return detection.found and detection.message == message, detection.found and detection.message != message
 
 
-def _placed(
+def _locate_stretch(
     marker: Marker, clip: Samples, length: float, snr: float | None, rng: np.random.Generator
 ) -> tuple[bool, float]:
     """Whether a mark in one stretch of a clip is found, and how well its borders are; silence is not marked."""
-    size, step = round(length * RATE), RATE // 10
+    size, step = round(length * CLIP_RATE), CLIP_RATE // 10
     power = np.concatenate([[0.0], np.cumsum(np.square(clip, dtype=np.float64).mean(1))])
     starts = np.arange(0, len(clip) - size + 1, step)
     loud = (power[starts + size] - power[starts]) / size
-    begin = int(rng.choice(starts[loud >= min(QUIETEST**2, float(loud.max()))]))
+    begin = int(rng.choice(starts[loud >= min(MIN_RMS**2, float(loud.max()))]))
     partly = clip.copy()
-    partly[begin : begin + size] = marker.embed(clip[begin : begin + size], RATE, SHORT_MESSAGE, snr=snr)
-    answer = marker.detect(partly, RATE)
-    return answer.found, overlap(answer.segments, begin / RATE, begin / RATE + length, len(clip) / RATE)
+    partly[begin : begin + size] = marker.embed(clip[begin : begin + size], CLIP_RATE, SHORT_MESSAGE, snr=snr)
+    detection = marker.detect(partly, CLIP_RATE)
+    return detection.found, overlap(
+        detection.segments, begin / CLIP_RATE, begin / CLIP_RATE + length, len(clip) / CLIP_RATE
+    )
 
 
-def _row(label: str, counted: list[tuple[bool, bool]]) -> Row:
-    right, wrong = (sum(kind) for kind in zip(*counted, strict=True))
-    clips = len(counted)
-    return Row(label, clips, right, wrong, wilson(right, clips), wilson(wrong, clips))
+def _row(label: str, outcomes: list[tuple[bool, bool]]) -> Row:
+    right, wrong = (sum(kind) for kind in zip(*outcomes, strict=True))
+    clips = len(outcomes)
+    return Row(label, clips, right, wrong, wilson_interval(right, clips), wilson_interval(wrong, clips))
 
 
-def _place(length: float, counted: list[tuple[bool, float]]) -> Place:
-    found, overlaps = zip(*counted, strict=True)
-    return Place(length, len(counted), sum(found), float(np.mean(overlaps)))
+def _place(length: float, outcomes: list[tuple[bool, float]]) -> Place:
+    found, overlaps = zip(*outcomes, strict=True)
+    return Place(length, len(outcomes), sum(found), float(np.mean(overlaps)))

@@ -20,22 +20,23 @@ from numpy.typing import NDArray
 
 from ideaw.audio.buffer import Progress, split_blocks
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.bench.corpus import SHORT_MESSAGE
 from ideaw.bench.tables import window_search
 from ideaw.bench.tables.window_search import Located
-from ideaw.engine.blas import single_threaded
-from ideaw.engine.network import Card, Network
+from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import ModelError
-from ideaw.marker import DEFAULT_MODEL, Marker, model_folder
+from ideaw.marker import Marker
+from ideaw.models import Card, find_model
 from ideaw.modem.locating_code import locating_code
 from ideaw.payload.message import Message
 from ideaw.results import Detection
 
-OURS, PAPER, SINGLE, WHOLE = METHODS = ("ours", "the paper's", "single stage", "ours, whole file")
+ONE_PASS, WINDOWS, SINGLE_STAGE, ONE_PASS_WHOLE = METHODS = ("ours", "the paper's", "single stage", "ours, whole file")
 
-LATENCY = 6
-"""Seconds that ours may hear of a mark before it tells."""
+LATENCY_SECONDS = 6
+"""Of the streaming search, from the first marked second to its answer."""
 
-CASES: tuple[tuple[int, int | None], ...] = (
+SEARCH_CASES: tuple[tuple[int, int | None], ...] = (
     (10, 0),
     (10, 5),
     (10, None),
@@ -47,10 +48,8 @@ CASES: tuple[tuple[int, int | None], ...] = (
 )
 """Seconds of a file, and the second from which on it is marked; None: it is not."""
 
-BESIDE = 0.037
+MARK_OFFSET_SECONDS = 0.037
 """Seconds by which a mark begins later than its case says, so that no window begins just there; not at 0."""
-
-MESSAGE = (1, 0, 1)
 
 Mark = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """What puts the message into every second of (n,) samples."""
@@ -86,55 +85,55 @@ def run(
     model: str | None = None,
     repeats: int = 3,
     progress: Progress | None = None,
-    cases: tuple[tuple[int, int | None], ...] = CASES,
+    cases: tuple[tuple[int, int | None], ...] = SEARCH_CASES,
     single: Path | None = None,
 ) -> Table:
     """Search the packaged speech, again and again as long as a file is, marked from some second on.
 
     `single` is the folder of a single-stage model that carries code and message together.
     """
-    network = Network(model_folder(DEFAULT_MODEL if model is None else model), threads=1)
+    network = Network(find_model(model), threads=1)
     marker = Marker(network)
     code = locating_code(network.card.code_bits)
 
     methods: dict[str, Callable[[NDArray[np.float32]], Detection | Located]] = {
-        OURS: lambda audio: _first(marker, audio),
-        PAPER: lambda audio: window_search.search(network, audio, code),
-        SINGLE: lambda audio: window_search.search(network, audio, code, both_stages=True),
-        WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none"),
+        ONE_PASS: lambda audio: _detect_first(marker, audio),
+        WINDOWS: lambda audio: window_search.search(network, audio, code),
+        SINGLE_STAGE: lambda audio: window_search.search(network, audio, code, both_stages=True),
+        ONE_PASS_WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none"),
     }
-    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, SAMPLE_RATE, MESSAGE))
+    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, SAMPLE_RATE, SHORT_MESSAGE))
     if single is not None:
-        other = _single_stage(single, network.card)
-        bits = np.concatenate([code, Message.of(MESSAGE).frame(network.card.message_bits)])
-        methods[SINGLE] = lambda audio: window_search.search_single(other, audio, code)
-        marks[SINGLE] = lambda audio: _by_segments(Marker(other), audio, bits)
+        single_network = _load_single_stage(single, network.card)
+        bits = np.concatenate([code, Message.of(SHORT_MESSAGE).encode(network.card.message_bits)])
+        methods[SINGLE_STAGE] = lambda audio: window_search.search_single_stage(single_network, audio, code)
+        marks[SINGLE_STAGE] = lambda audio: _mark_segments(Marker(single_network), audio, bits)
     for name, method in methods.items():
-        method(_file(marks[name], 2, 0))  # the first call loads the graphs
+        method(_make_file(marks[name], 2, 0))  # the first call loads the graphs
     rows = []
     for number, (seconds, begin) in enumerate(cases):
-        heard = {name: _file(mark, seconds, begin) for name, mark in marks.items()}
+        audio = {name: _make_file(mark, seconds, begin) for name, mark in marks.items()}
         took: dict[str, list[float]] = {name: [] for name in methods}
         right = dict.fromkeys(methods, True)
         for _ in range(repeats):
             for name, method in methods.items():
-                with single_threaded():
+                with single_threaded_blas():
                     began = time.perf_counter()
-                    answer = method(heard[name])
+                    result = method(audio[name])
                     took[name].append(time.perf_counter() - began)
-                right[name] &= answer.message == (None if begin is None else MESSAGE)
-                if isinstance(answer, Located):
-                    windows = answer.windows
+                right[name] &= result.message == (None if begin is None else SHORT_MESSAGE)
+                if isinstance(result, Located):
+                    windows = result.windows
         ratios = {
-            name: median(theirs / ours for theirs, ours in zip(took[name], took[OURS], strict=True))
-            for name in (PAPER, SINGLE)
+            name: median(theirs / ours for theirs, ours in zip(took[name], took[ONE_PASS], strict=True))
+            for name in (WINDOWS, SINGLE_STAGE)
         }
-        middle = {name: median(times) for name, times in took.items()}
-        rows.append(Row(seconds, begin, windows, middle, ratios, right))
+        medians = {name: median(times) for name, times in took.items()}
+        rows.append(Row(seconds, begin, windows, medians, ratios, right))
         if progress:
             progress((number + 1) / len(cases))
-    named = None if single is None else other.card.name
-    return Table(network.card.name, repeats, window_search.STEP / SAMPLE_RATE, rows, named)
+    named = None if single is None else single_network.card.name
+    return Table(network.card.name, repeats, window_search.WINDOW_STEP_SAMPLES / SAMPLE_RATE, rows, named)
 
 
 def draw(table: Table, suffix: str = ".png") -> bytes:
@@ -157,36 +156,36 @@ def draw(table: Table, suffix: str = ".png") -> bytes:
     return picture.getvalue()
 
 
-def _first(marker: Marker, audio: NDArray[np.float32]) -> Detection:
+def _detect_first(marker: Marker, audio: NDArray[np.float32]) -> Detection:
     """The first answer that tells of a mark, or the last one."""
-    answers = marker.detect_stream(split_blocks(audio, SAMPLE_RATE), SAMPLE_RATE, latency=LATENCY)
-    for answer in answers:
-        if answer.found:
+    detections = marker.detect_stream(split_blocks(audio, SAMPLE_RATE), SAMPLE_RATE, latency=LATENCY_SECONDS)
+    for detection in detections:
+        if detection.found:
             break
-    return answer
+    return detection
 
 
-def _single_stage(folder: Path, ours: Card) -> Network:
+def _load_single_stage(folder: Path, ours: Card) -> Network:
     """The network of a folder, which must be of one stage that carries as many bits as ours."""
-    network = Network(folder, threads=1)
+    network = Network(find_model(folder), threads=1)
     bits = ours.message_bits + ours.code_bits
-    if network.card.code_bits or network.card.whole or network.card.message_bits != bits:
+    if network.card.code_bits or network.card.message_bits != bits:
         raise ModelError(f"{folder} is not a single-stage model of {bits} bits, which {ours.name} has in two stages")
     return network
 
 
-def _by_segments(marker: Marker, audio: NDArray[np.float32], bits: NDArray[np.integer]) -> NDArray[np.float32]:
+def _mark_segments(marker: Marker, audio: NDArray[np.float32], bits: NDArray[np.integer]) -> NDArray[np.float32]:
     """(n,) with the bits in each of its whole seconds."""
     seconds = audio[: len(audio) // SEGMENT_SAMPLES * SEGMENT_SAMPLES].reshape(-1, SEGMENT_SAMPLES)
     marked = marker.embed_segment(seconds, np.tile(bits, (len(seconds), 1)), np.empty((len(seconds), 0), int))
     return np.concatenate([marked.ravel(), audio[seconds.size :]])
 
 
-def _file(mark: Mark, seconds: int, begin: int | None) -> NDArray[np.float32]:
+def _make_file(mark: Mark, seconds: int, begin: int | None) -> NDArray[np.float32]:
     """(n,) at 16 kHz."""
     sample = resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()
     audio = np.resize(soundfile.read(io.BytesIO(sample), dtype="float32")[0], seconds * SAMPLE_RATE)
     if begin is not None:
-        first = round((begin + BESIDE) * SAMPLE_RATE) if begin else 0
+        first = round((begin + MARK_OFFSET_SECONDS) * SAMPLE_RATE) if begin else 0
         audio[first:] = mark(audio[first:])
     return audio

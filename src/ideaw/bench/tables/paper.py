@@ -1,13 +1,15 @@
 """The paper's tables and figures by one command, what it prints beside what we measure.
 
 Tables 1 to 4 come from one-second segments (`segments.py`), the locating figure from `locating.py`. The waveforms and
-spectrograms are of the packaged speech, made quiet, and music, made loud. Everything that was measured is kept in the
-folder of results, so a run that was stopped goes on.
+spectrograms are of the packaged speech, made quiet, and music, made loud. A run that was stopped goes on where it was;
+a part is measured again where its inputs differ: other audio, other weights, another number of segments.
 """
 
 import csv
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import atomic, files
+from ideaw.audio import atomic
 from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import mix, to_network
-from ideaw.audio.samples import as_float
-from ideaw.bench.corpus import packaged
-from ideaw.bench.kept import Kept, audio_given, model_given
+from ideaw.bench.cache import METRICS_FILE, ResultCache, write_text
+from ideaw.bench.corpus import SHORT_MESSAGE, list_audio_files, packaged_samples, read_network_mono
 from ideaw.bench.reports import html
 from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
+from ideaw.bench.rivals import load_segment_marker
 from ideaw.bench.tables import locating, paper_values, segments
 from ideaw.bench.tables.paper_values import Printed
 from ideaw.errors import FileError
-from ideaw.marker import DEFAULT_MODEL, load
+from ideaw.marker import load
+from ideaw.models import DEFAULT_MODEL
 from ideaw.quality import plots
 from ideaw.quality.fidelity import snr
 
-MODELS = ("10+10", "22+10", "46+10")
+PACKAGED_MODELS = ("10+10", "22+10", "46+10")
 
-EXPORTED = {
+EXPORTED_MODELS = {
     "DeAR": "baseline-dear",
     "WavMark": "baseline-wavmark",
     "M1": "ablation-reference",
@@ -42,13 +44,10 @@ EXPORTED = {
 }
 """Rows of models that are not packaged, and the recipes that their folders are named after."""
 
-SINGLE_STAGE = "ablation-single-stage"
+SINGLE_STAGE_FOLDER = "ablation-single-stage"
 """The folder of the single stage in the locating figure; without it, both stages of ours are read."""
 
-MESSAGE = (1, 0, 1)
-"""What the clips of the figures say."""
-
-QUIET, LOUD = -40.0, 0.99
+QUIET_DBFS, LOUD_PEAK = -40.0, 0.99
 """The RMS that speech is brought to, in dBFS, and the peak that music is brought to."""
 
 AUDIO_NOTE = (
@@ -104,15 +103,28 @@ class Outcome:
 def run(
     data: Path, out: Path, size: Size = FULL, ablations: Path | None = None, progress: Progress | None = None
 ) -> Outcome:
-    """Measure what `out` does not hold yet, on the audio under `data`; `ablations` holds exported models."""
-    found, missing = _models(ablations)
-    audio, kept = audio_given(data), Kept(out)
-    parts = len(found) + 1
+    """Measure what `out` does not hold yet, and write tables, figures and a page.
+
+    Args:
+        data: A folder of audio files.
+        out: The folder of the results.
+        size: How much is measured.
+        ablations: A folder of exported models, named as their recipes.
+        progress: Called with the share that is done.
+
+    Raises:
+        FileError: `ablations` or `out` is no folder, or `data` has no audio.
+    """
+    models, missing = _find_models(ablations)
+    audio, results = describe_audio(data), ResultCache(out)
+    parts = len(models) + 1
     measured = {
-        name: _measured(kept, name, model, data, audio, size.segments, _share(progress, number, parts))
-        for number, (name, model) in enumerate(found.items())
+        name: _measure_segments(
+            results, name, model, data, audio, size.segments, _part_progress(progress, number, parts)
+        )
+        for number, (name, model) in enumerate(models.items())
     }
-    searches = _searched(kept, size, ablations, _share(progress, parts - 1, parts))
+    searches = _measure_searches(results, size, ablations, _part_progress(progress, parts - 1, parts))
     sheets = [
         _basics("table-1", "Table 1: SNR, ACC and capacity", measured, paper_values.MODELS),
         _attacked("table-2", "Table 2: ACC under attack", measured, paper_values.MODELS),
@@ -125,57 +137,85 @@ def run(
     )
     outcome = Outcome(sheets, f"The paper's rows: {without}.")
     notes = [_scope(data, measured), AUDIO_NOTE, ABLATIONS_NOTE, outcome.lacking]
-    _write(out, outcome, notes, locating.draw(searches))
+    metrics = {record["name"]: {name: record[name] for name in ("inputs", "result")} for record in results.records}
+    write_text(out / METRICS_FILE, json.dumps(metrics, indent=2) + "\n")
+    _write_report(out, outcome, notes, locating.draw(searches))
     return outcome
 
 
-def _models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
+def _find_models(ablations: Path | None) -> tuple[dict[str, str], list[str]]:
     """Row → model, of the rows that can be measured, and the others, each with the folder that would be needed."""
-    found = {name: name for name in MODELS}
+    models = {name: name for name in PACKAGED_MODELS}
     if ablations is None:
-        return found, [f"{row} ({recipe})" for row, recipe in EXPORTED.items()]
+        return models, [f"{row} ({recipe})" for row, recipe in EXPORTED_MODELS.items()]
     if not ablations.is_dir():
         raise FileError(f"{ablations} is not a folder of model folders")
-    there = {row: ablations / recipe for row, recipe in EXPORTED.items() if (ablations / recipe).is_dir()}
-    missing = [f"{row} ({recipe})" for row, recipe in EXPORTED.items() if row not in there]
-    return found | {row: str(folder) for row, folder in there.items()}, missing
+    present = {row: ablations / recipe for row, recipe in EXPORTED_MODELS.items() if (ablations / recipe).is_dir()}
+    missing = [f"{row} ({recipe})" for row, recipe in EXPORTED_MODELS.items() if row not in present]
+    return models | {row: str(folder) for row, folder in present.items()}, missing
 
 
-def _measured(
-    kept: Kept, name: str, model: str, data: Path, audio: dict[str, Any], limit: int, progress: Progress | None
+def _measure_segments(
+    results: ResultCache,
+    name: str,
+    model: str,
+    data: Path,
+    audio: dict[str, Any],
+    limit: int,
+    progress: Progress | None,
 ) -> segments.Table:
     """The segments of one model, measured now or before."""
-    given = audio | model_given(model) | {"limit": limit}
+    inputs = audio | describe_model(model) | {"limit": limit}
 
     def measure() -> segments.Table:
         return segments.run(data, model, limit=limit, progress=progress)
 
-    return kept.part(f"segments {name}", given, measure, _segments_table)
+    return results.measure(f"segments {name}", inputs, measure, _segments_table)
 
 
-def _searched(kept: Kept, size: Size, ablations: Path | None, progress: Progress | None) -> locating.Table:
+def _measure_searches(
+    results: ResultCache, size: Size, ablations: Path | None, progress: Progress | None
+) -> locating.Table:
     """The searches, measured now or before: with the single stage that was trained, if there is one."""
-    single = ablations / SINGLE_STAGE if ablations is not None and (ablations / SINGLE_STAGE).is_dir() else None
-    given = model_given(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats}
+    single = (
+        ablations / SINGLE_STAGE_FOLDER
+        if ablations is not None and (ablations / SINGLE_STAGE_FOLDER).is_dir()
+        else None
+    )
+    inputs = describe_model(DEFAULT_MODEL) | {"cases": [list(case) for case in size.cases], "repeats": size.repeats}
     if single is not None:
-        given["single stage"] = model_given(str(single))
+        inputs["single stage"] = describe_model(str(single))
 
     def measure() -> locating.Table:
         return locating.run(None, size.repeats, progress, size.cases, single)
 
-    return kept.part("locating", given, measure, _locating_table)
+    return results.measure("locating", inputs, measure, _locating_table)
+
+
+def describe_audio(data: Path) -> dict[str, Any]:
+    """What tells a folder of audio from another one, wherever it lies: the names and sizes of its files."""
+    sizes = {str(path.relative_to(data)): path.stat().st_size for path in list_audio_files(data)}
+    return {"files": len(sizes), "audio": hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:16]}
+
+
+def describe_model(model: str) -> dict[str, Any]:
+    """What tells a model from another one: its card, without the results on it, and its weights."""
+    marker = load_segment_marker(model)
+    card = asdict(marker.card)
+    del card["facts"]
+    return card | {"weights": marker.weights_id}
 
 
 def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
     counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
-    audio = "the packaged samples" if data == packaged() else f"the folder {data.resolve().name}"
+    audio = "the packaged samples" if data == packaged_samples() else f"the folder {data.resolve().name}"
     return f"One-second segments of {audio}: {counts}. ACC is of code and message bits together, location known."
 
 
-def _basics(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
+def _basics(name: str, title: str, measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> Sheet:
     """SNR, ACC and capacity: every row that the paper has, with or without ours."""
     rows: list[list[Cell]] = []
-    for model, row in theirs.items():
+    for model, row in printed.items():
         table = measured.get(model)
         ours = (table.mean_snr, table.rows[0].accuracy, float(table.bits)) if table else (None, None, None)
         pairs = zip(ours, (row.snr, row.accuracy, row.capacity), strict=True)
@@ -185,10 +225,10 @@ def _basics(name: str, title: str, measured: Mapping[str, segments.Table], their
     return Sheet(name, title, units, ["model", *heads], rows)
 
 
-def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], theirs: Mapping[str, Printed]) -> Sheet:
+def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> Sheet:
     """ACC without an attack and under each of them, a row of ours over a row of the paper's."""
     rows: list[list[Cell]] = []
-    for model, row in theirs.items():
+    for model, row in printed.items():
         if model in measured:
             rows.append([model, "ours", *(each.accuracy for each in measured[model].rows)])
         rows.append([model, "the paper's", row.accuracy, *row.attacked])
@@ -204,7 +244,7 @@ def _locating(table: locating.Table) -> Sheet:
     heads = ("file", "marked from", *(f"{name}, s" for name in methods), "saved, %", "the paper's, %", "not right")
     rows: list[list[Cell]] = []
     for row in table.rows:
-        saved = 100 * (1 - row.took[locating.PAPER] / row.took[locating.SINGLE]) if row.windows > 1 else None
+        saved = 100 * (1 - row.took[locating.WINDOWS] / row.took[locating.SINGLE_STAGE]) if row.windows > 1 else None
         wrong = ", ".join(name for name in methods if not row.right[name])
         begin = "nowhere" if row.begin is None else f"{row.begin:g} s"
         times = (row.took[name] for name in methods)
@@ -218,7 +258,7 @@ def _locating(table: locating.Table) -> Sheet:
     return Sheet("locating", "Time to locate", note, heads, rows)
 
 
-def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) -> None:
+def _write_report(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) -> None:
     """The page, and its tables and pictures as files beside it."""
     clips = _clips()
     pictures = {
@@ -230,11 +270,14 @@ def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) ->
         "spectrograms": Picture(plots.spectrograms(clips, SAMPLE_RATE), "Host, marked audio, residual."),
     }
     for name, picture in pictures.items():
-        with atomic.placed(folder / f"{name}.png") as temporary:
+        with atomic.replace_on_success(folder / f"{name}.png") as temporary:
             temporary.write_bytes(picture.content)
     sections = [Section("What was measured", [Text(note) for note in notes])]
     for sheet in outcome.sheets:
-        with atomic.placed(folder / f"{sheet.name}.csv") as temporary, temporary.open("w", newline="") as file:
+        with (
+            atomic.replace_on_success(folder / f"{sheet.name}.csv") as temporary,
+            temporary.open("w", newline="") as file,
+        ):
             csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
         drawn = [pictures[sheet.name]] if sheet.name in pictures else []
         sections.append(Section(sheet.title, [Text(sheet.note), html.Table(sheet.heads, sheet.shown()), *drawn]))
@@ -245,41 +288,36 @@ def _write(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) ->
 
 
 def _players(title: str, host: NDArray[np.floating], marked: NDArray[np.floating]) -> Players:
-    heard = {
+    sounds = {
         "host": host,
         "marked": marked,
         f"residual × {plots.RESIDUAL_GAIN}": plots.RESIDUAL_GAIN * (marked - host),
         "marked, then MP3 64": catalogue.run("mp3", marked, SAMPLE_RATE),
     }
-    return Players(title, [Track(label, samples, SAMPLE_RATE) for label, samples in heard.items()])
+    return Players(title, [Track(label, samples, SAMPLE_RATE) for label, samples in sounds.items()])
 
 
 def _clips() -> plots.Clips:
     """Quiet speech and loud music at 16 kHz, as they are and marked by the default model."""
-    marker, found = load(), {}
-    speech, music = (_mono(packaged() / name) for name in ("speech.flac", "music.ogg"))
-    quiet = speech * 10 ** (QUIET / 20) / np.sqrt(np.square(speech).mean())
-    for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD / np.abs(music).max())):
-        marked = marker.embed(host, SAMPLE_RATE, MESSAGE)
+    marker, clips = load(), {}
+    speech, music = (read_network_mono(packaged_samples() / name) for name in ("speech.flac", "music.ogg"))
+    quiet = speech * 10 ** (QUIET_DBFS / 20) / np.sqrt(np.square(speech).mean())
+    for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD_PEAK / np.abs(music).max())):
+        marked = marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE)
         level = 10 * np.log10(np.square(host).mean())
-        found[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
-    return found
+        clips[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
+    return clips
 
 
-def _mono(path: Path) -> NDArray[np.float32]:
-    recording = files.read(path)
-    return to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
-
-
-def _share(progress: Progress | None, number: int, parts: int) -> Progress | None:
+def _part_progress(progress: Progress | None, number: int, parts: int) -> Progress | None:
     """The progress of one part as that of all."""
     return None if progress is None else lambda share: progress((number + share) / parts)
 
 
-def _segments_table(found: dict[str, Any]) -> segments.Table:
-    rows = {kind: [segments.Row(**row) for row in found[kind]] for kind in ("rows", "others")}
-    return segments.Table(**found | rows)
+def _segments_table(content: dict[str, Any]) -> segments.Table:
+    rows = {kind: [segments.Row(**row) for row in content[kind]] for kind in ("rows", "others")}
+    return segments.Table(**content | rows)
 
 
-def _locating_table(found: dict[str, Any]) -> locating.Table:
-    return locating.Table(**found | {"rows": [locating.Row(**row) for row in found["rows"]]})
+def _locating_table(content: dict[str, Any]) -> locating.Table:
+    return locating.Table(**content | {"rows": [locating.Row(**row) for row in content["rows"]]})

@@ -10,20 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import files
 from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import mix, to_network
-from ideaw.audio.samples import as_float
-from ideaw.bench.corpus import kind, paths_under
+from ideaw.bench.corpus import SHORT_MESSAGE, audio_kind, list_audio_files, read_network_mono
 from ideaw.marker import load
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
 
-MESSAGE = (1, 0, 1)
-"""What is embedded; it fits into every model."""
-
-MEASURES = {"SNR": fidelity.snr, "PESQ": fidelity.pesq, "STOI": fidelity.stoi, "ViSQOL": fidelity.visqol}
+FIDELITY_MEASURES = {"SNR": fidelity.snr, "PESQ": fidelity.pesq, "STOI": fidelity.stoi, "ViSQOL": fidelity.visqol}
 
 
 @dataclass(frozen=True)
@@ -44,30 +38,39 @@ def run(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Mark every file under `data` (at most `limit`, evenly chosen), mixed to 16 kHz, and compare."""
+    """Mark every file under `data`, mixed to 16 kHz, and compare it with its host.
+
+    Args:
+        data: A folder of audio files.
+        model: A packaged model or a model folder; None for the default.
+        snr: In dB, that every second keeps at least; None for what the model's card says.
+        limit: At most so many files, evenly spaced.
+        progress: Called with the share that is done.
+    """
     marker = load(model)
-    chosen = paths_under(data, limit)
+    chosen = list_audio_files(data, limit)
     marks: dict[str, list[dict[str, float]]] = {}
     coded: dict[str, list[dict[str, float]]] = {}
     for number, path in enumerate(chosen):
-        recording = files.read(path)
-        host = to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
-        marks.setdefault(kind(path), []).append(_measured(host, marker.embed(host, SAMPLE_RATE, MESSAGE, snr=snr)))
-        coded.setdefault(kind(path), []).append(_measured(host, catalogue.run("mp3", host, SAMPLE_RATE)))
+        host = read_network_mono(path)
+        marks.setdefault(audio_kind(path), []).append(
+            _measure(host, marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, snr=snr))
+        )
+        coded.setdefault(audio_kind(path), []).append(_measure(host, catalogue.run("mp3", host, SAMPLE_RATE)))
         if progress:
             progress((number + 1) / len(chosen))
-    by_kind, mp3 = ({of: _summary(values) for of, values in sorted(all_.items())} for all_ in (marks, coded))
+    by_kind, mp3 = ({kind: _summarise(values) for kind, values in sorted(kinds.items())} for kinds in (marks, coded))
     return Table(marker.card.name, marker.card.snr if snr is None else snr, by_kind, mp3)
 
 
-def _measured(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[str, float]:
-    values = {name: measure(host, changed) for name, measure in MEASURES.items()}
-    against = masking(host, changed)
-    values |= {"noise to mask": against.ratio, "masked": 100 * against.masked}
+def _measure(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[str, float]:
+    values = {name: measure(host, changed) for name, measure in FIDELITY_MEASURES.items()}
+    audibility = masking(host, changed)
+    values |= {"noise to mask": audibility.ratio, "masked": 100 * audibility.masked}
     return values | {"lowest SNR": fidelity.lowest_snr(host, changed, SAMPLE_RATE)}
 
 
-def _summary(values: list[dict[str, float]]) -> dict[str, float]:
+def _summarise(values: list[dict[str, float]]) -> dict[str, float]:
     """Means over the files; PESQ only over those in which it hears speech."""
     names = [name for name in values[0] if name != "lowest SNR"]
     means = {name: float(np.nanmean([value[name] for value in values])) for name in names}

@@ -12,15 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio import files
 from ideaw.audio.buffer import Progress
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.resample import mix, to_network
-from ideaw.audio.samples import as_float
-from ideaw.bench.corpus import QUIETEST, evenly, kind, paths_under
+from ideaw.bench.corpus import MIN_RMS, audio_kind, evenly_spaced, list_audio_files, read_network_mono
+from ideaw.bench.rivals import load_segment_marker
 from ideaw.bench.tables import paper_values
 from ideaw.errors import FileError
-from ideaw.marker import load
 from ideaw.quality.accuracy import accuracy
 from ideaw.quality.fidelity import snr as measured_snr
 
@@ -36,10 +33,10 @@ class Trial:
     strengths: dict[str, float | str] = field(default_factory=dict)
 
 
-PAPER = (Trial(CLEAN, CLEAN), *(Trial(name, catalogue.ATTACKS[name].label) for name in catalogue.PAPER))
+PAPER_TRIALS = (Trial(CLEAN, CLEAN), *(Trial(name, catalogue.ATTACKS[name].label) for name in catalogue.PAPER))
 """No attack, then the paper's eight at its strengths."""
 
-OTHERS = (
+OTHER_TRIALS = (
     Trial("shift", "half a hop late", {"seconds": HOP_SAMPLES / 2 / SAMPLE_RATE}),
     Trial("shift", "half a hop early", {"seconds": -HOP_SAMPLES / 2 / SAMPLE_RATE}),
     Trial("shift", "50 ms late", {"seconds": 0.05}),
@@ -96,51 +93,70 @@ def run(
     seed: int = 0,
     others: bool = False,
 ) -> Table:
-    """Mark every segment of the audio under `data` (at most `limit`, evenly chosen), attack it, read it."""
-    marker = load(model)
-    audio, kinds = segments_under(data, limit)
+    """Mark every segment of the audio under `data`, attack it, read it.
+
+    Args:
+        data: A folder of audio files.
+        model: A packaged model or a model folder; None for the default.
+        snr: In dB, of every segment; None for what the model's card says.
+        limit: At most so many segments, evenly spaced.
+        progress: Called with the share that is done.
+        seed: Of bits and attacks.
+        others: Whether attacks besides the paper's are measured.
+    """
+    marker = load_segment_marker(model)
+    audio, kinds = read_segments(data, limit)
     bits = np.random.default_rng(seed).integers(0, 2, (len(audio), marker.message_bits + marker.code_bits))
     message, code = np.split(bits, [marker.message_bits], 1)
     marked = marker.embed_segment(audio, message, code, snr)
-    trials = PAPER + (OTHERS if others else ())
-    theirs = paper_values.MODELS.get(marker.card.name)
-    values = (theirs.accuracy, *theirs.attacked) if theirs else ()
-    paper = dict(zip((trial.label for trial in PAPER), values, strict=False))
+    trials = PAPER_TRIALS + (OTHER_TRIALS if others else ())
+    printed = paper_values.MODELS.get(marker.card.name)
+    values = (printed.accuracy, *printed.attacked) if printed else ()
+    paper = dict(zip((trial.label for trial in PAPER_TRIALS), values, strict=False))
     rows = []
     for number, trial in enumerate(trials):
         if progress:
             progress((number + 1) / (len(trials) + 1))
-        logits = np.concatenate(marker.extract_segment(attacked(trial, marked, seed)), 1)
+        logits = np.concatenate(marker.extract_segment(attack_segments(trial, marked, seed)), 1)
         by_kind = {
             kind: 100 * accuracy(logits[kinds == kind], bits[kinds == kind]) for kind in sorted(set(kinds.tolist()))
         }
-        right = 100 * accuracy(logits, bits)
-        rows.append(Row(trial.attack, trial.label, right, by_kind, paper.get(trial.label)))
-    kept = [measured_snr(host, after) for host, after in zip(audio, marked, strict=True)]
+        total = 100 * accuracy(logits, bits)
+        rows.append(Row(trial.attack, trial.label, total, by_kind, paper.get(trial.label)))
+    snrs = [measured_snr(host, after) for host, after in zip(audio, marked, strict=True)]
     level = marker.card.snr if snr is None else snr
-    own, other = rows[: len(PAPER)], rows[len(PAPER) :]
-    return Table(marker.card.name, bits.shape[1], len(audio), level, min(kept), float(np.mean(kept)), own, other)
+    paper_rows, other_rows = rows[: len(PAPER_TRIALS)], rows[len(PAPER_TRIALS) :]
+    return Table(
+        marker.card.name, bits.shape[1], len(audio), level, min(snrs), float(np.mean(snrs)), paper_rows, other_rows
+    )
 
 
-def segments_under(data: Path, limit: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
-    """All whole seconds (segments, SEGMENT_SAMPLES) louder than −40 dBFS of the audio files under a folder, and their kinds."""
-    found: list[NDArray[np.float32]] = []
+def read_segments(data: Path, limit: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
+    """The seconds `(segments, SEGMENT_SAMPLES)` above −40 dBFS of the audio under a folder, and the kind of each.
+
+    Args:
+        data: A folder of audio files.
+        limit: At most so many segments, evenly spaced.
+
+    Raises:
+        FileError: There is no such segment.
+    """
+    segments: list[NDArray[np.float32]] = []
     kinds: list[str] = []
-    for path in paths_under(data):
-        recording = files.read(path)
-        mono = to_network(mix(as_float(recording.samples))[:, None], recording.rate)[0]
+    for path in list_audio_files(data):
+        mono = read_network_mono(path)
         seconds = mono[: len(mono) // SEGMENT_SAMPLES * SEGMENT_SAMPLES].reshape(-1, SEGMENT_SAMPLES)
-        loud = seconds[np.sqrt(np.square(seconds, dtype=np.float64).mean(1)) > QUIETEST]
-        found.extend(loud)
-        kinds.extend([kind(path)] * len(loud))
-    if not found:
+        loud = seconds[np.sqrt(np.square(seconds, dtype=np.float64).mean(1)) > MIN_RMS]
+        segments.extend(loud)
+        kinds.extend([audio_kind(path)] * len(loud))
+    if not segments:
         raise FileError(f"{data} holds no audio file with a second louder than −40 dBFS")
-    chosen = evenly(len(found), limit)
-    return np.stack([found[i] for i in chosen]), np.array([kinds[i] for i in chosen])
+    chosen = evenly_spaced(len(segments), limit)
+    return np.stack([segments[i] for i in chosen]), np.array([kinds[i] for i in chosen])
 
 
-def attacked(trial: Trial, marked: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
-    """(segments, SEGMENT_SAMPLES) under one attack, each with draws of its own; cut, or filled with zeros, at the end."""
+def attack_segments(trial: Trial, marked: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
+    """`(segments, SEGMENT_SAMPLES)` under one attack, each with its own draws, cut or padded with zeros to a second."""
     if trial.attack == CLEAN:
         return marked
     rows = enumerate(marked)

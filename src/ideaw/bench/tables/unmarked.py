@@ -1,8 +1,8 @@
 """False alarms: audio without marks, as it is and attacked, searched for the marks of many keys.
 
-That a mark counts as found at one chance in a million cannot be seen in as many files. What can be seen is that
-p-values are honest as far down as there are searches: no more than one in ten is below 0.1, one in a hundred below
-0.01, and so on. Below that the bound (Hoeffding's) is calculated; `checked_to` says where that begins.
+A significance level of one in a million cannot be checked on as many files. What can be checked is that p-values are
+conservative as far down as there are searches: at most one in ten is below 0.1, one in a hundred below 0.01, and so
+on. Below that the bound is calculated; `checked_to` says where that begins.
 """
 
 import heapq
@@ -15,25 +15,25 @@ from ideaw.attacks import catalogue
 from ideaw.audio.buffer import Progress
 from ideaw.audio.clips import clips_under
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.bench.statistics import wilson
-from ideaw.detector import HOURS, SURE
+from ideaw.bench.statistics import wilson_interval
+from ideaw.detector import FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import load
 
-KEYS = 7
+NUM_RANDOM_KEYS = 7
 """Random keys that are looked for besides the public one, fresh ones for every clip."""
 
-LEVELS = tuple(10.0**-k for k in range(1, 7))
+P_LEVELS = tuple(10.0**-k for k in range(1, 7))
 """p-values of which the share below is counted."""
 
-EXPECTED = 10
+MIN_EXPECTED_BELOW = 10
 """Searches below a level that chance alone allows for, from which on the level counts as checked."""
 
-SMALLEST = 5
+NUM_SMALLEST = 5
 """p-values that are kept."""
 
-ATTACKS = tuple(name for name in catalogue.ATTACKS if name != "overmark")
+UNMARKED_ATTACKS = tuple(name for name in catalogue.ATTACKS if name != "overmark")
 """Of which one, at random, is made on each clip; the one that marks is left out."""
 
 
@@ -80,7 +80,15 @@ def run(
     progress: Progress | None = None,
     seed: int = 0,
 ) -> Table:
-    """Search the audio files under `data`, those in tar packs too, and an attacked copy of each; at most `hours`."""
+    """Search the audio files under `data`, those in tar packs too, and an attacked copy of each.
+
+    Args:
+        data: A folder of audio files or tar packs.
+        model: A packaged model or a model folder; None for the default.
+        hours: Stop after so many hours of audio.
+        progress: Called with the share that is done, where `hours` is given.
+        seed: Of keys and attacks.
+    """
     marker = load(model)
     p_values: list[float] = []
     messages: list[str] = []
@@ -91,37 +99,37 @@ def run(
         if len(clip) < 2 * SEGMENT_SAMPLES or not clip.any():
             continue
         rng = np.random.default_rng([seed, number])
-        keys = [PUBLIC, *(Key(rng.bytes(16)) for _ in range(KEYS))]
+        keys = [PUBLIC, *(Key(rng.bytes(16)) for _ in range(NUM_RANDOM_KEYS))]
         plain = clip.astype(np.float32) / 32768
-        attack = str(rng.choice(ATTACKS))
+        attack = str(rng.choice(UNMARKED_ATTACKS))
         for audio in (plain, catalogue.run(attack, plain, SAMPLE_RATE, int(rng.integers(1 << 31)))):
-            answer = marker.detect(audio, SAMPLE_RATE, keys=keys)
-            p_values.append(answer.p_value)
-            messages += [str(answer)] if answer.found else []
+            detection = marker.detect(audio, SAMPLE_RATE, keys=keys)
+            p_values.append(detection.p_value)
+            messages += [str(detection)] if detection.found else []
             seconds += len(audio) / SAMPLE_RATE
         clips += 1
         if progress and hours is not None:
             progress(min(1.0, seconds / 3600 / hours))
     if not clips:
         raise FileError(f"{data} holds no audio files of two seconds or more, and no tar packs of them")
-    levels = [_level(level, p_values) for level in LEVELS]
+    levels = [_level(level, p_values) for level in P_LEVELS]
     return Table(
         marker.card.name,
         clips,
         len(p_values),
-        1 + KEYS,
+        1 + NUM_RANDOM_KEYS,
         seconds / 3600,
         len(messages),
         messages,
-        wilson(len(messages), len(p_values))[1],
-        SURE,
-        HOURS,
-        min((level for level in LEVELS if level * len(p_values) >= EXPECTED), default=None),
+        wilson_interval(len(messages), len(p_values))[1],
+        FILE_P,
+        FALSE_ALARM_HOURS,
+        min((level for level in P_LEVELS if level * len(p_values) >= MIN_EXPECTED_BELOW), default=None),
         levels,
-        heapq.nsmallest(SMALLEST, p_values),
+        heapq.nsmallest(NUM_SMALLEST, p_values),
     )
 
 
 def _level(level: float, p_values: list[float]) -> Level:
     below, searches = sum(p < level for p in p_values), len(p_values)
-    return Level(level, below, below / searches, wilson(below, searches))
+    return Level(level, below, below / searches, wilson_interval(below, searches))

@@ -1,9 +1,9 @@
 """The paper's own search, on our network: one window of a second after the other, until the locating code matches.
 
-A window moves by 10 % of a segment. Stage 2 reads its code; stage 1 reads the message only where the code matches. With
+Windows are 10 % of a segment apart. Stage 2 reads its code; stage 1 reads the message only where the code matches. With
 `both_stages` everything is read in every window, as a single-stage network of the same depth must (the paper's method
-1); `search_single` does that with such a network. As the paper's extractor may be a little beside the mark, so may
-ours, by up to NEARBY hops.
+1); `search_single_stage` does that with such a network. As the paper's extractor tolerates a small offset from the
+mark, so does this one, of up to MAX_SHIFT_HOPS hops.
 """
 
 from dataclasses import dataclass
@@ -15,15 +15,16 @@ from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.audio.level import level
 from ideaw.audio.stft import stft
 from ideaw.engine.network import Network
-from ideaw.engine.segments import NEARBY, SHIFTS
+from ideaw.engine.segments import MAX_SHIFT_HOPS, SHIFTS_HOPS
+from ideaw.keys import PUBLIC
 from ideaw.modem.carriers import Carriers
 from ideaw.payload.message import Content, Message
 
-STEP = SEGMENT_SAMPLES // 10
+WINDOW_STEP_SAMPLES = SEGMENT_SAMPLES // 10
 """Samples from one window to the next."""
 
-HERE = 1.15
-"""How much clearer slots must be elsewhere than where a window begins."""
+SHIFT_PENALTY = 1.15
+"""Factor by which shifted slots must be clearer than those where a window begins."""
 
 
 @dataclass(frozen=True)
@@ -38,35 +39,44 @@ class Located:
 def search(
     network: Network, audio: NDArray[np.float32], code: NDArray[np.integer], both_stages: bool = False
 ) -> Located:
-    """Look for the first window of `(n,)` samples with this code and a message whose check is right."""
-    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, STEP)
+    """Look for the first window with the locating code and a message whose check is right.
+
+    Args:
+        network: The model.
+        audio: `(n,)` samples at 16 kHz.
+        code: `(code_bits,)` zeros and ones.
+        both_stages: Whether the message is read in every window, whatever the code says.
+    """
+    channels = network.channels(PUBLIC)
+    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, WINDOW_STEP_SAMPLES)
     for number, start in enumerate(starts):
         window = audio[None, start : start + SEGMENT_SAMPLES]
-        stream, rest = network.locate(stft(window / level(window)))
-        message_stream = network.read(rest) if both_stages else None
-        hops, slots = _clearest(stream, network.code.carriers)
-        if not np.array_equal(network.code.code.decode(slots)[0] > 0, code > 0):
+        stream, state = network.locate(stft(window / level(window)))
+        message_stream = network.read(state) if both_stages else None
+        hops, slots = _clearest(stream, channels.code.carriers)
+        if not np.array_equal(channels.code.fec.decode_word(slots)[0] > 0, code > 0):
             continue
         if message_stream is None:
-            message_stream = network.read(rest)
-        carriers = network.message.carriers
-        logits = carriers.logits(_moved(carriers.narrow(message_stream), hops))
-        message = Message.of_frame(network.message.code.decode(logits)[0] > 0, network.key)
+            message_stream = network.read(state)
+        carriers = channels.message.carriers
+        llrs = carriers.slot_llrs(_shift(carriers.sum_bins(message_stream), hops))
+        message = Message.decode(channels.message.fec.decode_word(llrs)[0] > 0, PUBLIC)
         if message is not None:
             return Located(start, number + 1, message.content)
     return Located(starts[-1], len(starts), None)
 
 
-def search_single(network: Network, audio: NDArray[np.float32], code: NDArray[np.integer]) -> Located:
+def search_single_stage(network: Network, audio: NDArray[np.float32], code: NDArray[np.integer]) -> Located:
     """The same search with a network of one stage, in whose message the code comes first."""
-    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, STEP)
+    channels = network.channels(PUBLIC)
+    starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, WINDOW_STEP_SAMPLES)
     for number, start in enumerate(starts):
         window = audio[None, start : start + SEGMENT_SAMPLES]
-        _, rest = network.locate(stft(window / level(window)))
-        _, slots = _clearest(network.read(rest), network.message.carriers)
-        bits = network.message.code.decode(slots)[0] > 0
+        _, state = network.locate(stft(window / level(window)))
+        _, slots = _clearest(network.read(state), channels.message.carriers)
+        bits = channels.message.fec.decode_word(slots)[0] > 0
         if np.array_equal(bits[: len(code)], code > 0):
-            message = Message.of_frame(bits[len(code) :], network.key)
+            message = Message.decode(bits[len(code) :], PUBLIC)
             if message is not None:
                 return Located(start, number + 1, message.content)
     return Located(starts[-1], len(starts), None)
@@ -74,14 +84,14 @@ def search_single(network: Network, audio: NDArray[np.float32], code: NDArray[np
 
 def _clearest(stream: NDArray[np.float32], carriers: Carriers) -> tuple[int, NDArray[np.float32]]:
     """The shift in hops at which a stream speaks most clearly, and its slots (1, slots) there."""
-    narrow = carriers.narrow(stream)
-    options = {hops: carriers.logits(_moved(narrow, hops)) for hops in SHIFTS}
-    clarity = {hops: float(np.abs(slots).sum()) * (1 if hops else HERE) for hops, slots in options.items()}
+    summed = carriers.sum_bins(stream)
+    options = {hops: carriers.slot_llrs(_shift(summed, hops)) for hops in SHIFTS_HOPS}
+    clarity = {hops: float(np.abs(slots).sum()) * (1 if hops else SHIFT_PENALTY) for hops, slots in options.items()}
     best = max(clarity, key=clarity.__getitem__)
     return best, options[best]
 
 
-def _moved(narrow: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
-    """(1, FRAMES, ranges) from `hops` on, with nothing where there is nothing."""
-    padded = np.pad(narrow, ((0, 0), (NEARBY, NEARBY), (0, 0)))
-    return padded[:, NEARBY + hops : NEARBY + hops + narrow.shape[1]]
+def _shift(summed: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
+    """(1, FRAMES_PER_SECOND, freq_tiles) from `hops` on, filled with zeros."""
+    padded = np.pad(summed, ((0, 0), (MAX_SHIFT_HOPS, MAX_SHIFT_HOPS), (0, 0)))
+    return padded[:, MAX_SHIFT_HOPS + hops : MAX_SHIFT_HOPS + hops + summed.shape[1]]

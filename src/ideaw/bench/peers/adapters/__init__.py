@@ -15,7 +15,7 @@ Samples = NDArray[np.float32]
 """(n, channels), or (n,) where it is said to be mono."""
 
 
-class Found(NamedTuple):
+class PeerResult(NamedTuple):
     """What a system finds in audio."""
 
     mark: bool
@@ -40,7 +40,7 @@ class Adapter(ABC):
         """(n, channels) with a message in it."""
 
     @abstractmethod
-    def detect(self, samples: Samples, rate: int) -> Found:
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
         """What is found in (n, channels)."""
 
     def part(self, task: str, samples: Samples, rate: int) -> tuple[Samples, float]:
@@ -55,7 +55,7 @@ class Adapter(ABC):
 def mono(samples: Samples, rate: int, at: int) -> Samples:
     """(n,): the mix of the channels at another rate."""
     mixed = samples[:, 0] if samples.shape[1] == 1 else samples.mean(1)
-    return _resampled(mixed, rate, at)
+    return _resample(mixed, rate, at)
 
 
 def with_mark(samples: Samples, rate: int, at: int, mark: Callable[[Samples], Samples]) -> Samples:
@@ -63,13 +63,14 @@ def with_mark(samples: Samples, rate: int, at: int, mark: Callable[[Samples], Sa
     host = mono(samples, rate, at)
     marked = np.asarray(mark(host), np.float32)
     length = min(len(host), len(marked))
-    change = _resampled(marked[:length] - host[:length], at, rate)[: len(samples)]
+    change = _resample(marked[:length] - host[:length], at, rate)[: len(samples)]
     return samples + np.pad(change, (0, len(samples) - len(change)))[:, None]
 
 
-def _resampled(samples: Samples, rate: int, at: int) -> Samples:
+def _resample(samples: Samples, rate: int, at: int) -> Samples:
     if rate == at:
         return samples
     import soxr
 
-    return soxr.resample(samples, rate, at)
+    resampled: Samples = soxr.resample(samples, rate, at)
+    return resampled

@@ -8,11 +8,11 @@ from audioseal.builder import AudioSealDetectorConfig, AudioSealWMConfig, create
 from audioseal.loader import AudioSeal, load_local_model_config
 from omegaconf import OmegaConf
 
-from . import Adapter, Found, Samples, mono, with_mark
+from . import Adapter, PeerResult, Samples, mono, with_mark
 
-RATE = 16_000
+AUDIOSEAL_RATE = 16_000
 
-LIKELY = 0.5
+AUDIOSEAL_THRESHOLD = 0.5
 """Score above which it is said that there is a mark, as in its examples."""
 
 
@@ -38,14 +38,15 @@ class Seal(Adapter):
 
         def mark(host: Samples) -> Samples:
             audio = torch.from_numpy(host)[None, None]
-            return (audio + self._generator.get_watermark(audio, message=bits))[0, 0].numpy()
+            marked: Samples = (audio + self._generator.get_watermark(audio, message=bits))[0, 0].numpy()
+            return marked
 
-        return with_mark(samples, rate, RATE, mark)
+        return with_mark(samples, rate, AUDIOSEAL_RATE, mark)
 
     @torch.no_grad()
-    def detect(self, samples: Samples, rate: int) -> Found:
-        score, bits = self._detector.detect_watermark(torch.from_numpy(mono(samples, rate, RATE))[None, None])
-        return Found(float(score) > LIKELY, "".join(str(int(bit)) for bit in bits[0]), float(score))
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
+        score, bits = self._detector.detect_watermark(torch.from_numpy(mono(samples, rate, AUDIOSEAL_RATE))[None, None])
+        return PeerResult(float(score) > AUDIOSEAL_THRESHOLD, "".join(str(int(bit)) for bit in bits[0]), float(score))
 
 
 def _config(card: str, kind: type) -> Any:

@@ -5,11 +5,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import soundfile
 
-from . import Adapter, Found, Samples
+from . import Adapter, PeerResult, Samples
 
-PATTERN = re.compile(r"^pattern\s+(\S+)\s+([0-9a-f]{32})\s+([\d.]+)", re.MULTILINE)
+PATTERN_LINE = re.compile(r"^pattern\s+(\S+)\s+([0-9a-f]{32})\s+([\d.]+)", re.MULTILINE)
 """A line of its findings: where, the message, and how well the block was found (about 1 and more)."""
 
 
@@ -26,17 +27,19 @@ class AudioWMark(Adapter):
             host, marked = (Path(folder) / name for name in ("host.wav", "marked.wav"))
             soundfile.write(host, samples, rate, "FLOAT")
             _run("add", str(host), str(marked), f"{int(message, 2):032x}")
-            return soundfile.read(marked, dtype="float32", always_2d=True)[0]
+            return np.asarray(soundfile.read(marked, dtype="float32", always_2d=True)[0])
 
-    def detect(self, samples: Samples, rate: int) -> Found:
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "file.wav"
             soundfile.write(file, samples, rate, "FLOAT")
-            found = {where: (heard, float(score)) for where, heard, score in PATTERN.findall(_run("get", str(file)))}
-        if not found:
-            return Found(False, None, 0.0)
-        heard, score = found.get("all") or next(iter(found.values()))
-        return Found(True, f"{int(heard, 16):0{self.bits}b}", min(1.0, score))
+            patterns = {
+                where: (digits, float(score)) for where, digits, score in PATTERN_LINE.findall(_run("get", str(file)))
+            }
+        if not patterns:
+            return PeerResult(False, None, 0.0)
+        digits, score = patterns.get("all") or next(iter(patterns.values()))
+        return PeerResult(True, f"{int(digits, 16):0{self.bits}b}", min(1.0, score))
 
 
 def _run(*arguments: str) -> str:

@@ -3,7 +3,7 @@
 import ideaw
 from ideaw.payload.message import layout
 
-from . import Adapter, Found, Samples
+from . import Adapter, PeerResult, Samples
 
 
 class Ideaw(Adapter):
@@ -16,17 +16,17 @@ class Ideaw(Adapter):
     def embed(self, samples: Samples, rate: int, message: str) -> Samples:
         return self._marker.embed(samples, rate, tuple(map(int, message)))
 
-    def detect(self, samples: Samples, rate: int) -> Found:
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
         return _found(self._marker.detect(samples, rate))
 
-    def detect_at_its_speed(self, samples: Samples, rate: int) -> Found:
+    def detect_at_its_speed(self, samples: Samples, rate: int) -> PeerResult:
         """Without a look at other speeds."""
         return _found(self._marker.detect(samples, rate, speeds="none"))
 
 
-def _found(answer: ideaw.Detection) -> Found:
+def _found(answer: ideaw.Detection) -> PeerResult:
     bits = "".join(map(str, answer.message)) if isinstance(answer.message, tuple) else None
-    return Found(answer.found, bits, 1 - answer.p_value)
+    return PeerResult(answer.found, bits, 1 - answer.p_value)
 
 
 adapter = Ideaw

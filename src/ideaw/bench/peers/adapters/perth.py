@@ -3,9 +3,9 @@
 import torch
 from perth.perth_net.perth_net_implicit.perth_watermarker import PerthImplicitWatermarker
 
-from . import Adapter, Found, Samples, mono, with_mark
+from . import Adapter, PeerResult, Samples, mono, with_mark
 
-LIKELY = 0.5
+PERTH_THRESHOLD = 0.5
 """Score above which it is said that there is a mark: it rounds."""
 
 
@@ -23,9 +23,9 @@ class Perth(Adapter):
         return with_mark(samples, rate, rate, lambda host: self._system.apply_watermark(host, sample_rate=rate))
 
     @torch.no_grad()
-    def detect(self, samples: Samples, rate: int) -> Found:
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
         score = float(self._system.get_watermark(mono(samples, rate, rate), sample_rate=rate, round=False).mean())
-        return Found(score > LIKELY, None, score)
+        return PeerResult(score > PERTH_THRESHOLD, None, score)
 
 
 adapter = Perth

@@ -6,13 +6,13 @@ from pathlib import Path
 import torch
 from silentcipher import server
 
-from . import Adapter, Found, Samples, mono, with_mark
+from . import Adapter, PeerResult, Samples, mono, with_mark
 
-RATE = 44_100
+SILENTCIPHER_RATE = 44_100
 
-CONFIG = {
+PUBLISHED_CONFIG = {
     "model_type": "44.1k",
-    "SR": RATE,
+    "SR": SILENTCIPHER_RATE,
     "N_FFT": 4096,
     "HOP_LENGTH": 2048,
     "message_band_size": 1024,
@@ -32,7 +32,7 @@ CONFIG = {
 """What the published model's hparams.yaml says, for one with random weights."""
 
 
-class Unread(server.Model):
+class RandomModel(server.Model):  # type: ignore[misc]  # its package is not installed here
     """A model whose weights stay random."""
 
     def load_models(self, ckpt_dir: str) -> None:
@@ -48,7 +48,7 @@ class SilentCipher(Adapter):
         torch.set_num_threads(threads)
         self.weights = weights is not None
         if weights is None:
-            self._model = Unread(Namespace(**CONFIG))
+            self._model = RandomModel(Namespace(**PUBLISHED_CONFIG))
         else:
             self._model = server.get_model("44.1k", weights, str(Path(weights) / "hparams.yaml"))
         for part in (self._model.enc_c, self._model.dec_c, *self._model.dec_m):
@@ -57,15 +57,20 @@ class SilentCipher(Adapter):
     def embed(self, samples: Samples, rate: int, message: str) -> Samples:
         letters = [int(message[k : k + 8], 2) for k in range(0, len(message), 8)]
         return with_mark(
-            samples, rate, RATE, lambda host: self._model.encode_wav(host, RATE, letters, calc_sdr=False)[0]
+            samples,
+            rate,
+            SILENTCIPHER_RATE,
+            lambda host: self._model.encode_wav(host, SILENTCIPHER_RATE, letters, calc_sdr=False)[0],
         )
 
-    def detect(self, samples: Samples, rate: int) -> Found:
-        heard = self._model.decode_wav(mono(samples, rate, RATE), RATE, phase_shift_decoding=False)
-        if not heard["status"]:
-            return Found(False, None, 0.0)
-        bits = "".join(f"{letter:08b}" for letter in heard["messages"][0])
-        return Found(True, bits, float(heard["confidences"][0]))
+    def detect(self, samples: Samples, rate: int) -> PeerResult:
+        decoded = self._model.decode_wav(
+            mono(samples, rate, SILENTCIPHER_RATE), SILENTCIPHER_RATE, phase_shift_decoding=False
+        )
+        if not decoded["status"]:
+            return PeerResult(False, None, 0.0)
+        bits = "".join(f"{letter:08b}" for letter in decoded["messages"][0])
+        return PeerResult(True, bits, float(decoded["confidences"][0]))
 
 
 adapter = SilentCipher

@@ -14,6 +14,8 @@ from ideaw.errors import FileError, PeerError
 from tests.cli.conftest import Ran
 from tests.cli.conftest import run as command
 
+pytestmark = pytest.mark.slow
+
 
 def made(rows: str, rate: int = 16_000, seconds: float = 3, channels: int = 1) -> preset.Preset:
     head = f"title: Made\nabout: Little.\nrate: {rate}\nseconds: {seconds}\nchannels: {channels}\nrows:\n"
@@ -126,7 +128,7 @@ def test_threats_without_keys_are_met_and_the_others_named() -> None:
     rows = {row.label: row for row in table.rows if isinstance(row, ThreatRow)}
     assert list(rows) == ["marked again", "averaged", "copied"]
     assert rows["copied"].none.value == rows["averaged"].kept.value == 1
-    assert report.skipped(table) == f"Left out, since {table.system} has no keys: “wrong key”."
+    assert report.describe_skipped(table) == f"Left out, since {table.system} has no keys: “wrong key”."
 
 
 @pytest.mark.usefixtures("tone")
@@ -137,7 +139,7 @@ def test_what_a_system_cannot_have_is_a_dash_and_what_fails_is_counted(tmp_path:
         assert (row.bits, row.exact, row.wrong, row.capacity) == (None, None, None, None)
         assert row.alarms.value == 0
     assert [(row.seen.value, row.failed) for row in (clean, quieter, cut)] == [(1, 0), (1, 0), (0, 2 * 2)]
-    shown = report.rows(table)
+    shown = report.table_rows(table)
     assert shown[0][:7] == ("clean", "2", "–", "–", "–", "–", "100.0 %")
     assert shown[2][:2] == ("cut", "2, 4 failed")
     kept = json.loads((tmp_path / "run" / "metrics.json").read_text())
@@ -154,7 +156,7 @@ def test_threats_to_a_system_without_messages_are_about_its_mark() -> None:
     assert list(rows) == ["marked again", "copied"]
     assert (rows["marked again"].right.value, rows["copied"].right.value, rows["copied"].kept.value) == (1, 1, 0)
     assert {row.wrong for row in rows.values()} == {None}
-    assert "Perth 3.1 carries no message: “averaged”" in report.skipped(table)
+    assert "Perth 3.1 carries no message: “averaged”" in report.describe_skipped(table)
 
 
 def complaint(*arguments: object) -> str:
