@@ -164,6 +164,7 @@ def test_seconds_that_are_hard_to_read_split_nothing(network: Network, text: str
         assert _said(network, _trace(values)) == [(text, 0, 40)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.7, 1.5])
 def test_an_average_of_two_copies_gives_no_third_message(network: Network, noise: float) -> None:
     rng = np.random.default_rng(int(10 * noise))

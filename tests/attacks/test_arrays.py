@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("zero_phase", [False, True])
 def test_lowpass_is_scipys_butterworth(order: int, cutoff: float, zero_phase: bool, music: np.ndarray) -> None:
     # 264,600 samples: more than one block, so the seam is in the test.
-    assert len(music) > filters.BLOCK
+    assert len(music) > filters.FFT_BLOCK_SAMPLES
     sections = signal.butter(order, cutoff, fs=44_100, output="sos")
     expected = signal.sosfilt(sections, music.astype(np.float64), axis=0)
     if zero_phase:
@@ -64,6 +64,7 @@ def test_mp3_has_exactly_the_bitrate_in_stereo_at_44_1_khz(music: np.ndarray) ->
     assert longer - shorter == pytest.approx(5 * 8_000, abs=210)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "strength"),
     [("mp3", {"kbps": k}) for k in (8, 24, 32, 48, 64, 128)]
@@ -89,6 +90,7 @@ def test_codecs_keep_length_and_place(
         assert snr(samples, coded) < 60  # it did go through a lossy codec
 
 
+@pytest.mark.slow
 def test_vorbis_takes_minutes(music: np.ndarray) -> None:
     # libsndfile's encoder crashes when it gets this much at once.
     minutes = np.tile(music, (12, 1))
@@ -205,7 +207,7 @@ def test_tempo_keeps_the_pitch_and_pitch_the_tempo() -> None:
 
 
 def test_background_and_reverb_have_the_level_that_is_asked_for(music: np.ndarray) -> None:
-    for attack in (arrays.background, arrays.reverb):
+    for attack in (scenes.background, scenes.reverb):
         attacked = attack(music, 44_100, np.random.default_rng(3), snr=12.0)
         for channel in range(2):
             assert snr(music[:, channel], attacked[:, channel]) == pytest.approx(12, abs=0.01)
@@ -226,7 +228,7 @@ def test_a_room_decays_as_long_as_it_should(decay: float) -> None:
 
 
 def test_rerecording_is_the_room_the_band_and_noise(speech: np.ndarray) -> None:
-    heard = arrays.rerecord(speech, SAMPLE_RATE, np.random.default_rng(1))
+    heard = scenes.rerecord(speech, SAMPLE_RATE, np.random.default_rng(1))
     spectrum, before = (abs(np.fft.rfft(x)) ** 2 for x in (heard, speech))
     frequency = np.fft.rfftfreq(len(speech), 1 / SAMPLE_RATE)
     assert abs(delay(speech, heard)) <= 2
@@ -240,8 +242,8 @@ def test_a_compressor_and_an_expander_change_levels_by_their_ratio() -> None:
     for level in (-30.0, -12.0, -6.0):
         audio = 10 ** (level / 20) * tone
         for attack, expected in (
-            (arrays.compress, level if level < -18 else -18 + (level + 18) / 4),
-            (arrays.expand, level if level > -12 else -12 + 2 * (level + 12)),
+            (dynamics.compress, level if level < -18 else -18 + (level + 18) / 4),
+            (dynamics.expand, level if level > -12 else -12 + 2 * (level + 12)),
         ):
             loudest = abs(attack(audio, SAMPLE_RATE, RNG)[SAMPLE_RATE:]).max()
             # The level is followed with a delay, so it is seen a little below the peaks.
@@ -268,6 +270,7 @@ def test_means_medians_and_levels() -> None:
     assert arrays.crush(steps, SAMPLE_RATE, RNG, 4) * 9 == pytest.approx([0, 0, 9, 0, 0, 3, 3, 3, 3])
 
 
+@pytest.mark.slow
 def test_one_channel_is_kept_or_all_are_mixed(music: np.ndarray) -> None:
     right = arrays.onechannel(music, 44_100, RNG, 1)
     assert not right[:, 0].any()
@@ -301,6 +304,7 @@ def test_every_attack_takes_any_shape_rate_and_length(
         assert len(attacked) == n
 
 
+@pytest.mark.slow
 def test_a_second_mark_keeps_its_snr_and_leaves_the_first_to_be_found(speech: np.ndarray) -> None:
     marker = ideaw.load()
     first = marker.embed(speech, SAMPLE_RATE, "one")

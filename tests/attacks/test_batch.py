@@ -10,7 +10,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ideaw.attacks import batch, catalogue
-from ideaw.attacks.batch import TRAINING, Draw
+from ideaw.attacks.batch import TRAINING
+from ideaw.attacks.draw import Draw
 
 LAYERS: dict[str, Callable[..., Tensor]] = {name: getattr(batch, name) for name in TRAINING} | {
     f"{name} in training": layer for name, layer in TRAINING.items()
@@ -46,6 +47,7 @@ PROPORTIONAL = [name for name in LAYERS if name.split()[0] not in (*STRAIGHT_THR
 """All but codecs, quantisation, clipping and foreign audio: audio twice as loud comes out twice as loud."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROPORTIONAL)
 @pytest.mark.parametrize("step", range(4))
 def test_gradients_tell_what_louder_audio_does(name: str, step: int, x: Tensor) -> None:
@@ -65,11 +67,13 @@ def test_silence_stays_finite(name: str) -> None:
     assert gradient.isfinite().all()
 
 
+@pytest.mark.slow
 @every_layer
 def test_the_same_seed_and_step_give_the_same_attack(name: str, x: Tensor) -> None:
     assert torch.equal(LAYERS[name](x, Draw.at(3, 7, "cpu")), LAYERS[name](x, Draw.at(3, 7, "cpu")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(TRAINING) - {"polarity"}))
 def test_other_seeds_and_steps_give_other_attacks(name: str, x: Tensor) -> None:
     here = TRAINING[name](x, Draw.at(3, 7, "cpu"))
@@ -77,6 +81,7 @@ def test_other_seeds_and_steps_give_other_attacks(name: str, x: Tensor) -> None:
     assert not torch.equal(here, TRAINING[name](x, Draw.at(4, 7, "cpu")))
 
 
+@pytest.mark.slow
 @every_layer
 def test_half_precision_around_it_does_not_reach_inside(name: str, x: Tensor) -> None:
     half = x.bfloat16()
@@ -87,6 +92,7 @@ def test_half_precision_around_it_does_not_reach_inside(name: str, x: Tensor) ->
     assert torch.equal(cast, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LAYERS if name.split()[0] not in CODECS])
 @pytest.mark.parametrize("step", range(4))
 def test_nothing_waits_for_values_of_tensors(name: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:

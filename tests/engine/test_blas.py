@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ideaw.engine.blas import single_threaded
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 import ideaw
-from ideaw.engine.blas import single_threaded
 from ideaw.engine.network import Network
 
 BEFORE = {2}
@@ -79,6 +79,7 @@ def test_two_at_once_leave_everything_as_it_was(first_leaves_first: bool) -> Non
     assert _threads() == BEFORE
 
 
+@pytest.mark.slow
 def test_marking_and_searching_keep_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, list[set[int]]] = {}
 

@@ -95,6 +95,7 @@ def test_a_long_message_comes_back_with_its_type(content: Content, bits: int, ke
     assert np.array_equal(found.payloads, plan.payloads_for(plan.needed))
 
 
+@pytest.mark.slow
 @given(st.binary(min_size=5, max_size=20), st.integers(0, 1000), st.integers(0, 20), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=25)
 def test_any_cut_that_is_long_enough_gives_the_message(content: bytes, start: int, more: int, seed: int) -> None:
@@ -154,6 +155,7 @@ def test_seconds_that_repeat_each_other_add_up(bits: int) -> None:
     assert np.array_equal(found.payloads, frames)
 
 
+@pytest.mark.slow
 def test_a_monotonous_message_adds_up_too() -> None:
     for content in (bytes(60), b"\x5a" * 200):
         assert said(received(frames_of(content, 46, 2000), 0.3), 46) == content
@@ -178,6 +180,7 @@ def test_too_few_seconds_say_how_many_are_missing(bits: int) -> None:
         assert found.missing_seconds == plan.needed - count
 
 
+@pytest.mark.slow
 def test_the_longest_message_comes_back() -> None:
     content = np.random.default_rng(3).bytes(763)
     assert said(received(frames_of(content, 46, 256), 4), 46) == content
@@ -186,6 +189,7 @@ def test_the_longest_message_comes_back() -> None:
 # What must not be found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "bits", "seconds"), [("abcd", 46, 10), ("track-0042", 46, 20), ("track-0042", 22, 40)]
 )
@@ -210,6 +214,7 @@ def test_noise_and_silence_say_nothing(bits: int) -> None:
     assert decode_seconds(np.zeros((0, slots)), code(bits)).message is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [46, 22, 10])
 def test_random_values_are_believed_less_often_than_the_bound_says(bits: int) -> None:
     # Every word of random values that is believed before its check is looked at; one in 2^check passes it.
@@ -236,6 +241,7 @@ def test_the_chance_is_an_upper_bound() -> None:
     assert chernoff_log_p(1e30 * spread, spread > 0) == pytest.approx(chernoff_log_p(spread, spread > 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "two", "bits", "seconds"),
     [

@@ -5,9 +5,6 @@ import pytest
 import soxr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine.embedding import Embedding
 from ideaw.engine.excerpts import (
     ALL,
@@ -20,8 +17,11 @@ from ideaw.engine.excerpts import (
     best_speed,
     enough,
 )
-from ideaw.engine.network import Network
 from ideaw.engine.scan import WORTH_READING
+from numpy.typing import NDArray
+
+from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.engine.network import Network
 from ideaw.engine.search import Search
 from ideaw.modem.locating_code import locating_code
 
@@ -120,6 +120,7 @@ def test_a_speed_is_told_with_its_key_alone(network: Network, marked: NDArray[np
 # Channels
 
 
+@pytest.mark.slow
 def test_as_much_is_kept_as_channels_need_and_memory_allows() -> None:
     for rate, channels, seconds in ((8_000, 1, MANY_SECONDS), (44_100, 2, MANY_SECONDS), (192_000, 8, SECONDS)):
         loud = enough(rate, channels)

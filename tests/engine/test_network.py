@@ -71,6 +71,7 @@ def _stream(network: Network, kind: str, frames: int, seed: int = 0) -> NDArray[
 # Graphs
 
 
+@pytest.mark.slow
 def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: NDArray[np.complex64]) -> None:
     message, code = (_stream(network, kind, host.shape[1]) for kind in ("message", "code"))
     pairs = torch.view_as_real(torch.from_numpy(host))
@@ -172,6 +173,7 @@ def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network) -> None
         assert set(np.unique(values)) <= {-1, 1}
 
 
+@pytest.mark.slow
 def test_another_key_has_other_carriers_and_the_same_graphs(network: Network, host: NDArray[np.complex64]) -> None:
     assert network.with_key(network.key) is network
     other = network.with_key(b"another key")
@@ -225,6 +227,7 @@ def test_a_network_that_is_not_beside_is_named(sibling: Path) -> None:
     assert name in str(caught.value)
 
 
+@pytest.mark.slow
 def test_packaged_models_work_from_a_zip_file(tmp_path: Path, speech: NDArray[np.float32]) -> None:
     package = Path(ideaw.__file__).parent
     with zipfile.ZipFile(tmp_path / "ideaw.zip", "w") as archive:
@@ -360,6 +363,7 @@ def _maps(network: Network) -> dict[str, NDArray[np.float16]]:
     return {f"{kind}.{way}": maps for kind, maps in whole.items() for way in ("write", "read")}
 
 
+@pytest.mark.slow
 def test_learned_carriers_are_used_like_drawn_ones(learned: Path, network: Network) -> None:
     found = Network(learned)
     bits = np.random.default_rng(0).integers(0, 2, (3, network.card.message_bits))
@@ -396,6 +400,7 @@ def _damages() -> dict[str, Callable[[Path, Network], object]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", _damages())
 def test_damaged_learned_carriers_are_named(learned: Path, network: Network, damage: str) -> None:
     _damages()[damage](learned / CARRIERS, network)

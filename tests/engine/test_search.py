@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from ideaw.engine.embedding import Embedding
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine import scan, search
 from ideaw.engine.decode import decode_seconds
-from ideaw.engine.embedding import Embedding
 from ideaw.engine.network import Network
 from ideaw.engine.search import Heard, Search, Trace
 from ideaw.modem.locating_code import locating_code
@@ -72,6 +72,7 @@ def _cut(audio: NDArray[np.float32], most: int) -> list[NDArray[np.float32]]:
     return np.split(audio, places[places < len(audio)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [100, search.CHUNK])
 def test_cuts_leave_no_trace(network: Network, marked: NDArray[np.float32], chunk: int) -> None:
     audio = marked[5_000 : 5_000 + 7 * SEGMENT_SAMPLES]
@@ -83,6 +84,7 @@ def test_cuts_leave_no_trace(network: Network, marked: NDArray[np.float32], chun
             assert np.array_equal(getattr(in_pieces, kind), getattr(at_once, kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chunk", "cut"),
     [(50, 5 * SEGMENT_SAMPLES + 4_321), (3 * FRAMES_PER_SECOND, 0), (5 * FRAMES_PER_SECOND + 1, 4_321)],
@@ -100,6 +102,7 @@ def test_a_mark_through_all_chunks_is_one_trace(
     assert (joined.scores > 0.9 * whole.scores - 0.5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [-140, -64, -33, -1, 31])
 def test_a_mark_near_the_end_of_a_chunk_is_found_once_and_where_it_is(
     network: Network, marked: NDArray[np.float32], unmarked: NDArray[np.float32], begin: int
@@ -132,6 +135,7 @@ def test_a_piece_of_a_second_at_either_end_is_found(
     assert (before.first, before.last) == (0, pytest.approx(hops, abs=2 * FRAMES_PER_SECOND // 3))
 
 
+@pytest.mark.slow
 def test_two_marks_apart_are_two_traces_in_their_order(network: Network, marked: NDArray[np.float32]) -> None:
     audio = np.concatenate(
         [
@@ -156,6 +160,7 @@ def test_less_than_a_second_can_be_searched(network: Network, marked: NDArray[np
     assert all(trace.log_p < np.log(scan.WORTH_READING) for trace in traces)
 
 
+@pytest.mark.slow
 def test_no_more_waits_than_a_chunk_and_its_surroundings(network: Network, marked: NDArray[np.float32]) -> None:
     found = _search(network, chunk=3 * FRAMES_PER_SECOND)
     for piece in _cut(marked, 3_000):
@@ -167,6 +172,7 @@ def test_no_more_waits_than_a_chunk_and_its_surroundings(network: Network, marke
 # What the network hears
 
 
+@pytest.mark.slow
 def test_the_networks_blocks_leave_no_trace(
     network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +189,7 @@ def test_the_networks_blocks_leave_no_trace(
             assert np.linalg.norm(np.subtract(*streams)) < 5e-2 * np.linalg.norm(streams[1])  # eight bits round far
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_hears_the_same(
     network: Network, marked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +247,7 @@ def test_silence_says_nothing(network: Network, marked: NDArray[np.float32]) -> 
 # In bounded work
 
 
+@pytest.mark.slow
 def test_all_keys_share_one_pass_and_the_message_is_read_where_a_code_is(
     network: Network, marked: NDArray[np.float32], unmarked: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +282,7 @@ def test_a_message_beyond_doubt_is_read_in_some_seconds(network: Network, marked
     assert (few.values.any(1) | _silent(few)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [3, 4, 5, 6])
 def test_a_piece_in_between_that_says_something_else_is_read(
     network: Network, unmarked: NDArray[np.float32], marked: NDArray[np.float32], begin: int
@@ -288,6 +297,7 @@ def test_a_piece_in_between_that_says_something_else_is_read(
     assert alone.content == "you"
 
 
+@pytest.mark.slow
 def test_a_long_message_is_read_in_all_seconds(network: Network, unmarked: NDArray[np.float32]) -> None:
     frames = Plan.of(Message("a longer text"), network.card.message_bits, network.key).period_payloads
     embedding = Embedding(network, frames, locating_code(network.card.code_bits), SAMPLE_RATE, 1, network.card.snr, 0.0)
@@ -297,6 +307,7 @@ def test_a_long_message_is_read_in_all_seconds(network: Network, unmarked: NDArr
     assert _text(network, trace) == "a longer text"
 
 
+@pytest.mark.slow
 def test_each_key_finds_its_own_mark_in_the_same_audio(network: Network, marked: NDArray[np.float32]) -> None:
     other = network.with_key(b"another key")
     both = _embedded(other, marked, "you")
@@ -338,6 +349,7 @@ def _attacked(audio: NDArray[np.float32], kind: str) -> NDArray[np.float32]:
     return np.where(np.arange(len(audio)) % 4_000 < 1_000, 0, audio)  # gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", "noise", "clipped", "repeated", "gaps", "marked with another key"])
 def test_p_values_are_no_smaller_than_the_chance_of_them(
     network: Network, unmarked: NDArray[np.float32], marked: NDArray[np.float32], kind: str
@@ -350,6 +362,7 @@ def test_p_values_are_no_smaller_than_the_chance_of_them(
     assert values.min() > 0.1 / KEYS
 
 
+@pytest.mark.slow
 def test_p_values_count_every_chunk(network: Network, unmarked: NDArray[np.float32]) -> None:
     values = _p_values(network, unmarked[: 4 * SEGMENT_SAMPLES], chunk=FRAMES_PER_SECOND)
     for bound in (0.5, 0.2, 0.1, 0.05, 0.01):

@@ -93,6 +93,7 @@ def test_neither_polarity_nor_level_matters(
     assert ((read > 0) == (bits[0] > 0)).mean() > 0.98
 
 
+@pytest.mark.slow
 def test_every_packaged_length_is_read(segments: NDArray[np.float32]) -> None:
     for name in model_names():
         short = Network(Path(str(model_folder(name))))
@@ -120,6 +121,7 @@ def _torch(slots: Slots) -> Carriers:
     return Carriers(maps, maps)
 
 
+@pytest.mark.slow
 def test_embedding_is_that_of_torch(
     model: Ideaw, network: Network, segments: NDArray[np.float32], marked: NDArray[np.float64], bits: Bits
 ) -> None:
@@ -149,6 +151,7 @@ def test_logits_are_those_of_torch(model: Ideaw, network: Network, marked: NDArr
 # Batches and odd segments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, BATCH + 1])
 def test_a_batch_is_marked_and_read_as_its_segments_are(
     network: Network, segments: NDArray[np.float32], count: int
@@ -208,6 +211,7 @@ def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArra
     assert all(np.array_equal(logits > 0, sent) for logits, sent in zip(read, bits, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", model_names())
 @pytest.mark.parametrize("late", [-800, -125, 125, 800])
 def test_a_segment_is_read_up_to_a_twentieth_of_a_second_off_its_place(

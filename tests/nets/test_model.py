@@ -1,4 +1,4 @@
-"""Segments in, slots out: levels, phases, what the network cannot hear, and what it can do before any training."""
+"""Segments in, slots out: levels, phases, invariances, and what it can do before any training."""
 
 import pytest
 import torch
@@ -52,8 +52,8 @@ def _slots(config: NetConfig) -> Both:
     return message, code
 
 
-def _right(logits: Both, slots: Both) -> float:
-    return float(((torch.cat(logits, 1) > 0) == (torch.cat(slots, 1) > 0)).float().mean())
+def _right(llrs: Both, slots: Both) -> float:
+    return float(((torch.cat(llrs, 1) > 0) == (torch.cat(slots, 1) > 0)).float().mean())
 
 
 def _snr(marked: Tensor, audio: Tensor) -> Tensor:
@@ -71,6 +71,7 @@ def test_every_segment_keeps_the_snr_that_was_asked_for(seconds: Tensor, config:
     assert (_snr(marked, seconds * gain) - asked).abs().max() < 0.01
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_quiet_segments_keep_it_too(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both
@@ -118,6 +119,7 @@ def test_stage_one_alone_is_read_without_stage_two(
     assert float(((read > 0) == (message > 0)).float().mean()) > 0.95
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_mark_is_read_at_the_phase_it_was_embedded_at(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both
@@ -133,13 +135,14 @@ def test_a_mark_is_read_at_the_phase_it_was_embedded_at(
 
 
 @torch.no_grad()
-def test_polarity_is_not_heard_at_all(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
-    for ours, theirs in zip(model.extract(-marked, carriers), model.extract(marked, carriers), strict=True):
-        assert torch.equal(ours, theirs)
+def test_polarity_changes_nothing(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
+    for changed, original in zip(model.extract(-marked, carriers), model.extract(marked, carriers), strict=True):
+        assert torch.equal(changed, original)
 
 
+@pytest.mark.slow
 @torch.no_grad()
-def test_half_a_hop_is_hardly_heard(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
+def test_half_a_hop_changes_little(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
     """Frames at other places see nearly the same magnitudes; the phases of most bins turn by half a circle and more."""
     late = F.pad(marked, (125, 0))[:, :-125]
     before, after = (torch.cat(model.extract(audio, carriers), 1) for audio in (marked, late))
@@ -147,9 +150,9 @@ def test_half_a_hop_is_hardly_heard(model: Ideaw, carriers: tuple[Carriers, Carr
 
 
 @torch.no_grad()
-def test_gain_is_hardly_heard(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
-    for ours, theirs in zip(model.extract(0.1 * marked, carriers), model.extract(marked, carriers), strict=True):
-        assert (ours - theirs).norm() < 1e-3 * theirs.norm()
+def test_gain_changes_little(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
+    for changed, original in zip(model.extract(0.1 * marked, carriers), model.extract(marked, carriers), strict=True):
+        assert (changed - original).norm() < 1e-3 * original.norm()
 
 
 @torch.no_grad()
@@ -162,22 +165,22 @@ def test_a_frame_reaches_no_further_than_the_context_says() -> None:
     inputs = {"mark": (spectrum, *streams), "locate": (spectrum,), "read": state}
     assert set(inputs) == set(config.context)
     for name, given in inputs.items():
-        moved = [each.clone() for each in given]
-        for each in moved:
-            each.select(2 if name == "read" else 1, at).add_(1)
-        before, after = (_lines(getattr(model, name)(*each)) for each in (given, moved))
+        moved = [tensor.clone() for tensor in given]
+        for tensor in moved:
+            tensor.select(2 if name == "read" else 1, at).add_(1)
+        before, after = (_by_frame(getattr(model, name)(*tensors)) for tensors in (given, moved))
         changed = (before != after).any(1).nonzero()
         assert changed.min() >= at - config.context[name]
         assert changed.max() <= at + config.context[name]
         assert len(changed) > 5
 
 
-def _lines(given: Tensor | tuple[Tensor, ...]) -> Tensor:
+def _by_frame(given: Tensor | tuple[Tensor, ...]) -> Tensor:
     """(frames, numbers) of what a function gives out: its stream or spectrum, and what it leaves for `read`."""
     if isinstance(given, Tensor):
         return given[0].flatten(1)
     code, host, _, squeezed_code = given
-    return torch.cat([code[0], *(each[0].transpose(0, 1).flatten(1) for each in (host, squeezed_code))], 1)
+    return torch.cat([code[0], *(tensor[0].transpose(0, 1).flatten(1) for tensor in (host, squeezed_code))], 1)
 
 
 @torch.no_grad()
@@ -190,13 +193,14 @@ def test_a_random_auxiliary_signal_is_drawn_anew_and_zero_is_not(seconds: Tensor
 
 @pytest.mark.parametrize("domain", ["magnitude", "spectrum"])
 @torch.no_grad()
-def test_drawn_carriers_serve_both_domains(seconds: Tensor, domain: str) -> None:
+def test_keyed_carriers_serve_both_domains(seconds: Tensor, domain: str) -> None:
     config = NetConfig(4, 4, 8, 8, domain=domain, **TINY)  # type: ignore[arg-type]
     model, slots = build_dual_stage(config), _slots(config)
     marked = model.embed(seconds, *slots, 15.0, model.carriers())
     assert _right(model.extract(marked, model.carriers()), slots) > 0.9
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_an_extractor_of_its_own_begins_as_the_embedders_blocks_and_then_goes_its_way(
     model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor, seconds: Tensor, slots: Both

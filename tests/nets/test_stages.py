@@ -35,16 +35,16 @@ def _awake(config: NetConfig, last: float) -> Ideaw:
 
 
 def _streams(model: Ideaw, audio: Tensor, frames: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Some frames of host, message and code as the stages get them, and of what they are told besides."""
+    """Some frames of host, message and code as the stages get them, and of the conditioning."""
     config = model.config
     host, condition = model.domain.analyse(torch.view_as_real(stft(audio / level(audio))))
     message, code = (
         squeeze_bins(
-            found.stream(torch.randint(2, (len(audio), len(found.write))) * 2.0 - 1, None),
+            carriers.stream(torch.randint(2, (len(audio), len(carriers.write))) * 2.0 - 1, None),
             config.components,
             config.bands,
         )
-        for found in model.carriers()
+        for carriers in model.carriers()
     )
     return host[:, :, :frames], message[:, :, :frames], code[:, :, :frames], condition[:, :, :frames]
 
@@ -59,12 +59,13 @@ def _assert_inverts(stage: Stage, x: Tensor, s: Tensor, condition: Tensor) -> tu
     assert _relative(after, x) > 0.1, "the couplings hardly touch the host"
     assert _relative(left, s) > 0.1, "the couplings hardly touch the watermark stream"
     x_left, s_back = stage.invert_mark(after, left, condition)
-    assert _relative(x_left, x) > 0.01, "nothing is left to be cleared"
+    assert _relative(x_left, x) > 0.01, "nothing is left to be inverted"
     assert _relative(stage.invert_host(x_left, s_back), x) < 1e-4
     assert _relative(s_back, s) < 1e-4
     return after, left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 @torch.no_grad()
 def test_each_stage_inverts_exactly(seconds: Tensor, name: str) -> None:
@@ -74,6 +75,7 @@ def test_each_stage_inverts_exactly(seconds: Tensor, name: str) -> None:
     _assert_inverts(model.code_stage, after, code, condition)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_papers_sixteen_and_eight_blocks_invert_exactly(seconds: Tensor) -> None:
     model = _awake(PAPER, 1.0)

@@ -39,13 +39,14 @@ def _assert_alike() -> None:
     expected, actual = _read(plain), _read(compiled)
     # Single precision, perhaps in another order.
     assert (actual - expected).abs().max() < 1e-4 * expected.abs().max()
-    for (name, ours), theirs in zip(compiled.named_parameters(), plain.parameters(), strict=True):
-        assert ours.grad is not None, name
-        assert theirs.grad is not None, name
-        assert (ours.grad - theirs.grad).norm() <= 1e-4 * theirs.grad.norm(), name
+    for (name, parameter), reference in zip(compiled.named_parameters(), plain.parameters(), strict=True):
+        assert parameter.grad is not None, name
+        assert reference.grad is not None, name
+        assert (parameter.grad - reference.grad).norm() <= 1e-4 * reference.grad.norm(), name
     assert plain.state_dict().keys() == compiled.state_dict().keys()
 
 
+@pytest.mark.slow
 def test_traced_blocks_are_whole_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager", fullgraph=True))

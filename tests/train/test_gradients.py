@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from msgspec.structs import replace
 from torch import nn
 
-from ideaw.attacks.batch import Draw
+from ideaw.attacks.draw import Draw
 from ideaw.nets.build import build_dual_stage
 from ideaw.nets.discriminator import Discriminator
 from ideaw.nets.model import Ideaw
@@ -49,6 +50,7 @@ def _unreached(module: nn.Module) -> list[str]:
     return [name for name, grad in grads.items() if grad is None or not grad.isfinite().all() or not grad.any()]
 
 
+@pytest.mark.slow
 def test_every_part_of_the_network_learns(recipe: Recipe, folder: Path) -> None:
     model, _, (*_, result) = _steps(recipe, folder)
     result.loss.backward()
@@ -58,6 +60,7 @@ def test_every_part_of_the_network_learns(recipe: Recipe, folder: Path) -> None:
     assert parts == {"message_stage", "code_stage", "balance", "llr_scale"} | learned
 
 
+@pytest.mark.slow
 def test_every_slot_of_every_learned_carrier_learns(folder: Path) -> None:
     model, _, (result,) = _steps(THE_PAPERS, folder, 1)
     result.loss.backward()
@@ -67,6 +70,7 @@ def test_every_slot_of_every_learned_carrier_learns(folder: Path) -> None:
             assert signals.grad.any(1).all()
 
 
+@pytest.mark.slow
 def test_the_discriminator_learns_from_its_own_loss_alone(recipe: Recipe, folder: Path) -> None:
     model, discriminator, (result,) = _steps(recipe, folder, 1)
     losses.discriminate(discriminator(result.host), discriminator(result.marked.detach())).backward()
@@ -74,6 +78,7 @@ def test_the_discriminator_learns_from_its_own_loss_alone(recipe: Recipe, folder
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+@pytest.mark.slow
 def test_what_is_back_from_real_codecs_teaches(recipe: Recipe, folder: Path) -> None:
     """With nothing but codecs, all rows leave in the first step, and all of the second are back from there."""
     model, _, (first, second) = _steps(replace(recipe, attacks={"mp3": 1.0}), folder)
@@ -85,6 +90,7 @@ def test_what_is_back_from_real_codecs_teaches(recipe: Recipe, folder: Path) -> 
     assert _unreached(model) == []
 
 
+@pytest.mark.slow
 def test_a_second_mark_gives_no_gradient_of_its_own(recipe: Recipe, folder: Path) -> None:
     torch.manual_seed(1)
     alone = replace(recipe, attacks={"overmark": 1.0})
@@ -96,6 +102,7 @@ def test_a_second_mark_gives_no_gradient_of_its_own(recipe: Recipe, folder: Path
     assert all(parameter.grad is None for parameter in overmarker.parameters())
 
 
+@pytest.mark.slow
 def test_before_the_attacks_the_balance_block_rests(recipe: Recipe, folder: Path) -> None:
     model = build_dual_stage(recipe.net)
     pool, _ = load_pools(folder, MIN_MARGIN_SAMPLES, torch.device("cpu"))

@@ -9,7 +9,8 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING, Draw
+from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING
+from ideaw.attacks.draw import Draw
 from ideaw.attacks.codecs import mp3, opus
 from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.model import Ideaw
@@ -104,13 +105,14 @@ def test_rows_in_flight_come_back_from_their_tensors(model: Ideaw, pool: Segment
     assert in_flight is not None
     tensors = {name: tensor.clone() for name, tensor in in_flight.tensors().items()}
     restored = InFlightCodecs.from_tensors(tensors, CPU)
-    assert all(torch.equal(ours, _rows(in_flight.batch)[name]) for name, ours in _rows(restored.batch).items())
+    assert all(torch.equal(rows, _rows(in_flight.batch)[name]) for name, rows in _rows(restored.batch).items())
     assert torch.equal(restored.marked, in_flight.marked)
     assert torch.equal(restored.decoded(), in_flight.decoded())
     results = [_step(model, pool, CODED, 8, 1, returning) for returning in (in_flight, restored)]
     assert torch.equal(results[0].loss, results[1].loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
 def test_every_attack_finds_rows_however_the_shares_are_rounded(model: Ideaw, pool: SegmentPool, rows: int) -> None:
     """With all rows attacked, those that return and this step's own may be one more than there are."""

@@ -34,9 +34,9 @@ def _train(recipe: Recipe, folder: Path, out: Path, **more: object) -> dict[str,
 
 
 def _load(out: Path) -> tuple[Parts, dict]:
-    kept = checkpoint.load(out / "checkpoint")
-    assert kept is not None
-    return kept
+    saved = checkpoint.load(out / "checkpoint")
+    assert saved is not None
+    return saved
 
 
 def _different(a: Parts, b: Parts) -> list[str]:
@@ -47,10 +47,10 @@ def _different(a: Parts, b: Parts) -> list[str]:
 
 def _learned(parts: Parts) -> Parts:
     """All that steps change for good: without what is on its way, and without moments that are still zero."""
-    kept = {part: tensors for part, tensors in parts.items() if part != "in_flight"}
+    lasting = {part: tensors for part, tensors in parts.items() if part != "in_flight"}
     return {
         part: {name: tensor for name, tensor in tensors.items() if part in ("model", "average") or tensor.any()}
-        for part, tensors in kept.items()
+        for part, tensors in lasting.items()
     }
 
 
@@ -76,17 +76,20 @@ def _poisoned() -> Iterator[None]:
         hook.remove()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_exactly(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
-    _train(recipe, folder, tmp_path / "whole")
+    _train(recipe, folder, tmp_path / "uninterrupted")
     # Stopped before the attacks and the balance block come in, and after.
     for stop in (1, 3, None):
         _train(recipe, folder, tmp_path / "stopped", stop_after=stop)
         if stop and recipe is OURS:
             assert ("in_flight" in _load(tmp_path / "stopped")[0]) == (stop == 3), "nothing was on its way to a codec"
-    (whole, facts), (stopped, same_facts) = _load(tmp_path / "whole"), _load(tmp_path / "stopped")
-    assert {"model", "average", "optimiser-exp_avg", "optimiser-exp_avg_sq", "optimiser-step"} <= set(whole)
-    assert ("discriminator" in whole) == ("discriminator-exp_avg" in whole) == (recipe.losses.identify > 0)
-    assert _different(whole, stopped) == []
+    (uninterrupted, facts), (stopped, same_facts) = _load(tmp_path / "uninterrupted"), _load(tmp_path / "stopped")
+    assert {"model", "average", "optimiser-exp_avg", "optimiser-exp_avg_sq", "optimiser-step"} <= set(uninterrupted)
+    assert (
+        ("discriminator" in uninterrupted) == ("discriminator-exp_avg" in uninterrupted) == (recipe.losses.identify > 0)
+    )
+    assert _different(uninterrupted, stopped) == []
     assert facts == same_facts
     assert facts["step"] == recipe.steps
 
@@ -98,6 +101,7 @@ def test_another_seed_gives_other_weights(folder: Path, tmp_path: Path) -> None:
     assert "model: message_stage.blocks.0.to_host.nets.0.enter.weight" in _different(one, two)
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_finite_is_skipped_and_counted_and_changes_nothing(
     recipe: Recipe, folder: Path, tmp_path: Path
 ) -> None:
@@ -118,6 +122,7 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_and_changes_nothing(
     assert (facts["step"], facts["skipped"], facts["averaged"]) == (4, 2, 2)
 
 
+@pytest.mark.slow
 def test_weights_that_have_burst_are_left_as_they_are(folder: Path, tmp_path: Path) -> None:
     bursting = replace(OURS, learning_rate=1e30, warm_up=1)
     _train(bursting, folder, tmp_path, stop_after=1)
@@ -128,6 +133,7 @@ def test_weights_that_have_burst_are_left_as_they_are(folder: Path, tmp_path: Pa
     assert _different(_learned(burst), _learned(later)) == []
 
 
+@pytest.mark.slow
 def test_logs_are_json_lines_and_tensorboard(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
     validation = _train(recipe, folder, tmp_path, stop_after=2)
     *steps, last = _log(tmp_path)
@@ -153,6 +159,7 @@ def test_a_level_by_construction_is_the_level_that_is_logged(folder: Path, tmp_p
     assert _log(tmp_path)[0]["snr"] == pytest.approx(30, abs=0.01)
 
 
+@pytest.mark.slow
 def test_training_teaches(folder: Path, tmp_path: Path) -> None:
     weak = replace(OURS.net, skip=0.1)
     _train(replace(OURS, net=weak, steps=15, attacks={}, jitter=0, snr_ramp=0.0), folder, tmp_path)
@@ -165,6 +172,7 @@ def test_time_that_is_up_ends_a_run_where_it_can_go_on(folder: Path, tmp_path: P
     assert _load(tmp_path)[1]["step"] == 0
 
 
+@pytest.mark.slow
 def test_a_run_may_go_on_with_a_batch_too_small_for_what_is_on_its_way(folder: Path, tmp_path: Path) -> None:
     coded = replace(OURS, attacks={"mp3": 0.75}, attacks_from=0.0)
     _train(coded, folder, tmp_path, stop_after=1)
@@ -173,15 +181,16 @@ def test_a_run_may_go_on_with_a_batch_too_small_for_what_is_on_its_way(folder: P
     assert _load(tmp_path)[1]["step"] == 2
 
 
+@pytest.mark.slow
 def test_the_average_follows_the_weights(folder: Path, tmp_path: Path) -> None:
-    kept = {}
+    saved = {}
     for stop in (1, 2):
         _train(replace(OURS, average=0.75), folder, tmp_path, stop_after=stop)
-        kept[stop] = _load(tmp_path)[0]
-    for name, first in kept[1]["average"].items():
-        assert torch.allclose(first, kept[1]["model"][name], atol=1e-6)
-        expected = 0.75 * first + 0.25 * kept[2]["model"][name]
-        assert torch.allclose(kept[2]["average"][name], expected, atol=1e-6)
+        saved[stop] = _load(tmp_path)[0]
+    for name, first in saved[1]["average"].items():
+        assert torch.allclose(first, saved[1]["model"][name], atol=1e-6)
+        expected = 0.75 * first + 0.25 * saved[2]["model"][name]
+        assert torch.allclose(saved[2]["average"][name], expected, atol=1e-6)
 
 
 def test_a_run_goes_on_that_was_saved_before_networks_had_a_choice_that_they_have_now(
@@ -202,6 +211,7 @@ def test_a_folder_with_a_run_of_another_network_is_refused(folder: Path, tmp_pat
         _train(replace(OURS, net=replace(OURS.net, code_width=4)), folder, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_may_begin_with_other_weights(folder: Path, tmp_path: Path) -> None:
     torch.manual_seed(5)
     given = Ideaw(OURS.net)
@@ -240,7 +250,7 @@ if __name__ == "__main__":  # the codecs' processes import this file too
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    from ideaw.nets.model import Ideaw
+    from ideaw.nets.build import build_dual_stage
     from ideaw.train.loop import train
     from ideaw.train.recipe import read_recipe
 
@@ -268,6 +278,7 @@ def _launch(recipe: Recipe, folder: Path, tmp_path: Path, minutes: tuple[float, 
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300, env=environment)
 
 
+@pytest.mark.slow
 def test_two_processes_train_one_network(folder: Path, tmp_path: Path) -> None:
     recipe = replace(OURS, steps=2, attacks_from=0.0)
     done = _launch(recipe, folder, tmp_path, (60, 60))
@@ -281,10 +292,13 @@ def test_two_processes_train_one_network(folder: Path, tmp_path: Path) -> None:
 
     _train(recipe, folder, tmp_path / "one")
     alone, _ = _load(tmp_path / "one")
-    ours, theirs = ({part: {n: t.shape for n, t in ts.items()} for part, ts in p.items()} for p in (alone, shared))
-    assert ours | {"in_flight": None} == theirs | {"in_flight": None}
+    alone_shapes, shared_shapes = (
+        {part: {n: t.shape for n, t in ts.items()} for part, ts in p.items()} for p in (alone, shared)
+    )
+    assert alone_shapes | {"in_flight": None} == shared_shapes | {"in_flight": None}
 
 
+@pytest.mark.slow
 def test_processes_stop_together_though_their_clocks_differ(folder: Path, tmp_path: Path) -> None:
     done = _launch(OURS, folder, tmp_path, (60, 0))
     assert done.returncode == 0, done.stderr
