@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.modem.fec import MEMORY, FecCode, all_words, fec_code, fec_exists, usual_slots
+from ideaw.modem.convolutional import MEMORY_BITS
+from ideaw.modem.fec import FecCode, all_words, fec_code, fec_exists, usual_slots
 
 USED = [(46, 552), (22, 528), (10, 540), (56, 448)]
 """(bits, slots) of the models."""
@@ -147,6 +148,7 @@ def test_soft_values_beat_hard_ones_and_no_code(size: tuple[int, int], decibels:
     assert soft < uncoded / 5
 
 
+@pytest.mark.slow
 def test_the_way_around_the_ring_is_the_likeliest_word() -> None:
     # Of 16 bits all words can still be listed.
     code = fec_code(16, 64)
@@ -167,7 +169,7 @@ def test_the_way_around_the_ring_is_the_likeliest_word() -> None:
 @pytest.mark.parametrize("size", USED)
 def test_what_is_known_of_the_opening_helps_with_the_rest(size: tuple[int, int]) -> None:
     code = fec_code(*size)
-    known = min(MEMORY, size[0] - 1)
+    known = min(MEMORY_BITS, size[0] - 1)
     bits = random_bits(code, 200)
     logits = noisy(code.encode(bits), variance_at(-1, code))
     unaided, aided = code.decode_word(logits), code.decode_word(logits, bits[:, :known])
@@ -256,11 +258,12 @@ def test_every_listed_word_has_its_say(size: tuple[int, int], decibels: float) -
     np.testing.assert_allclose(code.log_evidence(logits), 2 * np.log(np.exp(sums / 2).sum(-1)), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(22, 528), (46, 552), (56, 448), (13, 52)])
 def test_every_way_around_a_ring_has_its_say_where_it_is_cut(size: tuple[int, int]) -> None:
     # Where as many bits in a row are sure as a slot can depend on, every way around the ring ends where it began.
     code, rate = fec_code(*size), size[1] // size[0]
-    sure = max(MEMORY, size[0] - 12)
+    sure = max(MEMORY_BITS, size[0] - 12)
     bits = random_bits(code, 20)
     logits = noisy(code.encode(bits), variance_at(-3, code))
     logits[:, : sure * rate : rate] = 40 * (2.0 * bits[:, :sure] - 1)
@@ -283,6 +286,7 @@ def test_odds_of_a_short_ring_come_close_to_those_of_all_words(size: tuple[int, 
     assert same[0] > max(0.85, same[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", USED)
 def test_in_heavy_noise_more_bits_are_right_than_in_the_likeliest_word(size: tuple[int, int]) -> None:
     code = fec_code(*size)
@@ -308,6 +312,7 @@ def test_of_sure_slots_only_the_likeliest_word_has_a_say(size: tuple[int, int]) 
     np.testing.assert_allclose(code.bit_llrs(logits), code.decode_word(logits), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(46, 552), (10, 100)])
 def test_odds_tell_how_often_a_bit_is_right(size: tuple[int, int]) -> None:
     code = fec_code(*size)
