@@ -1,33 +1,46 @@
-"""A model folder: its graphs do what torch does, and a folder that does not fit says so in one line."""
+"""The network on ONNX Runtime: its graphs do what torch does, and its threads neither wait nor leave anything behind."""
 
 import json
+import multiprocessing
 import shutil
-import subprocess
-import sys
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, current_thread
+from threading import Barrier, Event, Thread, current_thread
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from threadpoolctl import ThreadpoolController
 
 import ideaw
-from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
+from ideaw.audio.grid import FRAMES_PER_SECOND
 from ideaw.audio.level import level
 from ideaw.audio.stft import stft
-from ideaw.engine.network import ALONE, CARRIERS, GRAPHS, MOST_AT_ONCE, Network, Slots
-from ideaw.errors import ModelError
-from ideaw.nets.model import Ideaw
+from ideaw.engine.network import (
+    MAX_WORKERS,
+    MIN_JOB_HOPS,
+    Network,
+    available_cores,
+    single_threaded_blas,
+    split_hops,
+)
+from ideaw.errors import IdeawError, ModelError
+from ideaw.keys import PUBLIC
+from ideaw.models import GRAPHS, ModelFiles, find_model
+from ideaw.modem.channel import BitChannel, KeyChannels
+from ideaw.nets.build import AnyNet
 from ideaw.train.export import load_weights
+
+BLAS_THREADS = {2}
+"""Of every BLAS in this process, while nothing limits them."""
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> Ideaw:
+def model(folder: Path) -> AnyNet:
     return load_weights(folder)
 
 
@@ -37,17 +50,6 @@ def copy(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "model"))
 
 
-@pytest.fixture
-def sibling(folder: Path, tmp_path: Path) -> Path:
-    """A folder that holds a card alone; the network that it names lies beside it."""
-    card = json.loads((folder / "card.json").read_text())
-    shutil.copytree(folder, tmp_path / card["name"])
-    (tmp_path / "sibling").mkdir()
-    shorter = {"name": "sibling", "message_bits": 22, "message_slots": 528}
-    (tmp_path / "sibling" / "card.json").write_text(json.dumps(card | shorter))
-    return tmp_path / "sibling"
-
-
 @pytest.fixture(scope="module")
 def host(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[np.complex64]:
     """The spectra of two seconds of real audio and a bit, (2, frames, NUM_BINS)."""
@@ -55,88 +57,46 @@ def host(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[n
     return stft(audio / level(audio))
 
 
-def _change(folder: Path, **entries: object) -> None:
-    """Other entries on a model's card."""
-    card = json.loads((folder / "card.json").read_text())
-    (folder / "card.json").write_text(json.dumps(card | entries))
-
-
-def _stream(network: Network, kind: str, frames: int, seed: int = 0) -> NDArray[np.float32]:
+def _stream(channel: BitChannel, frames: int, seed: int = 0) -> NDArray[np.float32]:
     """A stream (2, frames, bins) of random bits, for up to two seconds."""
-    slots: Slots = getattr(network, kind)
-    bits = np.random.default_rng(seed).integers(0, 2, (2, len(slots.code.generator)))
-    return np.tile(slots.carriers.stream(slots.values(bits)), (1, 2, 1))[:, :frames]
+    bits = np.random.default_rng(seed).integers(0, 2, (2, len(channel.fec.generator)))
+    return np.tile(channel.carriers.stream(channel.symbols(bits)), (1, 2, 1))[:, :frames]
+
+
+def _streams(channels: KeyChannels, frames: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Of message and code."""
+    return _stream(channels.message, frames, seed), _stream(channels.code, frames, seed)
 
 
 # Graphs
 
 
 @pytest.mark.slow
-def test_each_graph_does_what_torch_does(network: Network, model: Ideaw, host: NDArray[np.complex64]) -> None:
-    message, code = (_stream(network, kind, host.shape[1]) for kind in ("message", "code"))
+def test_each_graph_does_what_torch_does(
+    network: Network, channels: KeyChannels, model: Any, host: NDArray[np.complex64]
+) -> None:
+    message, code = _streams(channels, host.shape[1])
     pairs = torch.view_as_real(torch.from_numpy(host))
     with torch.no_grad():
         residual = torch.view_as_complex(model.mark(pairs, *map(torch.from_numpy, (message, code))).contiguous())
-        their_code, *their_rest = model.locate(pairs)
-        their_message = model.read(*their_rest)
-    our_code, our_rest = network.locate(host)
-    our_message = network.read(our_rest)
+        torch_code, *torch_state = model.locate(pairs)
+        torch_message = model.read(*torch_state)
+    onnx_code, onnx_state = network.locate(host)
+    onnx_message = network.read(onnx_state)
     # Eight bits: each is itself and some noise. The code's stream has most, 0.26 of it: where there is no code, as
     # here, the stream is faint, and rounding is not.
-    all_ours = network.mark(host, message, code), our_code, *our_rest, our_message
-    all_theirs = residual, their_code, *their_rest, their_message
-    for ours, theirs in zip(all_ours, all_theirs, strict=True):
-        assert ours.shape == theirs.shape
-        assert np.linalg.norm(ours - theirs.numpy()) < 0.35 * np.linalg.norm(theirs.numpy())
+    onnx_outputs = network.mark(host, message, code), onnx_code, *onnx_state, onnx_message
+    torch_outputs = residual, torch_code, *torch_state, torch_message
+    for output, expected in zip(onnx_outputs, torch_outputs, strict=True):
+        assert output.shape == expected.shape
+        assert np.linalg.norm(output - expected.numpy()) < 0.35 * np.linalg.norm(expected.numpy())
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-def test_parts_are_worked_on_at_once_and_come_back_in_order(folder: Path, threads: int) -> None:
-    network = Network(folder, threads)
-    assert network.at_once == min(threads, MOST_AT_ONCE)
-    meeting, names = Barrier(network.at_once, timeout=10), set()
-
-    def work(item: int) -> int:
-        meeting.wait()
-        names.add(current_thread().name)
-        return item * item
-
-    items = range(2 * network.at_once)
-    assert network.each(work, items) == [item * item for item in items]
-    assert len(names) == network.at_once
-    assert network.each(str, []) == []
-    with pytest.raises(ZeroDivisionError):
-        network.each(lambda item: 1 // item, [2, 1, 0])
-
-
-@pytest.mark.parametrize("hops", [0, 1, 127, 128, 200, 255, 256, 640, 641, 1_281, 7_900])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_have_like_parts(network: Network, monkeypatch: pytest.MonkeyPatch, threads: int, hops: int) -> None:
-    monkeypatch.setattr(network, "at_once", threads)
-    longest = 640
-    parts = network.parts(7, 7 + hops, longest)
-    assert [hop for part in parts for hop in range(*part)] == list(range(7, 7 + hops))
-    lengths = [end - begin for begin, end in parts]
-    assert max(lengths, default=0) <= longest
-    if hops:
-        assert max(lengths) - min(lengths) <= 1
-        assert len(parts) == 1 or min(lengths) >= ALONE
-        # No thread has nothing to do while others work, unless there is too little for all.
-        assert len(parts) % threads == 0 or len(parts) == hops // ALONE or len(parts) == 1
-
-
-def test_threads_that_need_a_graph_at_once_load_it_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    network, loaded = Network(folder, 4), []
-    load = network._load
-    monkeypatch.setattr(network, "_load", lambda name: loaded.append(name) or load(name))
-    sessions = network.each(network._session, ["read"] * 4)
-    assert loaded == ["read"]
-    assert len(set(map(id, sessions))) == 1
-
-
-def test_each_input_of_the_marking_graph_counts(network: Network, host: NDArray[np.complex64]) -> None:
-    inputs = [host, *(_stream(network, kind, host.shape[1]) for kind in ("message", "code"))]
-    others = [host[::-1], *(_stream(network, kind, host.shape[1], seed=9) for kind in ("message", "code"))]
+def test_each_input_of_the_marking_graph_counts(
+    network: Network, channels: KeyChannels, host: NDArray[np.complex64]
+) -> None:
+    inputs: list[NDArray[Any]] = [host, *_streams(channels, host.shape[1])]
+    others: list[NDArray[Any]] = [host[::-1], *_streams(channels, host.shape[1], seed=9)]
     residual = network.mark(*inputs)
     assert residual.shape == host.shape
     assert residual.dtype == np.complex64
@@ -149,155 +109,62 @@ def test_each_input_of_the_marking_graph_counts(network: Network, host: NDArray[
 @pytest.mark.parametrize("frames", [2, 3, FRAMES_PER_SECOND, 80])
 def test_any_number_of_frames_and_spectra_is_taken(network: Network, host: NDArray[np.complex64], frames: int) -> None:
     part = host[:, :frames]
-    code, rest = network.locate(part)
-    message = network.read(rest)
+    code, state = network.locate(part)
+    message = network.read(state)
     assert code.shape == message.shape == (2, frames, network.card.bins)
     assert code.dtype == message.dtype == np.float32
-    alone, rest_alone = network.locate(part[1:])
+    alone, state_alone = network.locate(part[1:])
     assert np.abs(alone[0] - code[1]).max() < 1e-5
-    assert np.abs(network.read(rest_alone)[0] - message[1]).max() < 1e-4
+    assert np.abs(network.read(state_alone)[0] - message[1]).max() < 1e-4
 
 
-# Slots and keys
+# Channels and keys
 
 
-def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network) -> None:
-    for slots, bits, count in (
-        (network.message, network.card.message_bits, network.card.message_slots),
-        (network.code, network.card.code_bits, network.card.code_slots),
+def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network, channels: KeyChannels) -> None:
+    for channel, bits, slots in (
+        (channels.message, network.card.message_bits, network.card.message_slots),
+        (channels.code, network.card.code_bits, network.card.code_slots),
     ):
-        assert slots.code.generator.shape == (bits, count)
-        assert slots.carriers.slots == count
-        values = slots.values(np.ones((3, bits), np.uint8))
-        assert values.shape == (3, count)
-        assert set(np.unique(values)) <= {-1, 1}
+        assert channel.fec.generator.shape == (bits, slots)
+        assert channel.carriers.slots == slots
+        symbols = channel.symbols(np.ones((3, bits), np.uint8))
+        assert symbols.shape == (3, slots)
+        assert set(np.unique(symbols)) <= {-1, 1}
+    assert channels.locating_code.shape == (network.card.code_bits,)
+    assert channels.code_symbols.shape == (network.card.code_slots,)
+    assert channels.message_scrambler.shape == (network.card.message_slots,)
 
 
 @pytest.mark.slow
-def test_another_key_has_other_carriers_and_the_same_graphs(network: Network, host: NDArray[np.complex64]) -> None:
-    assert network.with_key(network.key) is network
-    other = network.with_key(b"another key")
-    again = Network(network._folder).with_key(b"another key")
+def test_another_key_has_other_carriers_and_every_network_draws_the_same(folder: Path, network: Network) -> None:
+    public, keyed = network.channels(PUBLIC), network.channels(b"another key")
+    again = Network(find_model(folder)).channels(b"another key")
+    assert keyed.key == again.key == b"another key"
+    assert np.array_equal(keyed.locating_code, again.locating_code)
     for kind in ("message", "code"):
-        ours, theirs, same = (_maps(each)[f"{kind}.read"] for each in (network, other, again))
+        ours, theirs, same = (_carrier_maps(getattr(channels, kind)) for channels in (public, keyed, again))
         assert not np.array_equal(ours, theirs)
         assert np.array_equal(theirs, same)
-    assert np.array_equal(other.locate(host)[0], network.locate(host)[0])
-    assert other._session("locate") is network._session("locate")
 
 
-# Folders
+def _carrier_maps(channel: BitChannel) -> NDArray[np.float32]:
+    """(slots, FRAMES_PER_SECOND, bins)."""
+    return channel.carriers.stream(np.eye(channel.carriers.slots, dtype=np.float32))
 
 
-@pytest.mark.parametrize("name", ["card.json", *(f"{graph}.onnx" for graph in GRAPHS)])
-def test_a_missing_file_is_named(copy: Path, name: str) -> None:
-    (copy / name).unlink()
-    with pytest.raises(ModelError, match=name):
-        Network(copy)
+# Which weights these are
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path, copy: Path) -> None:
-    for place in (tmp_path / "nowhere", copy / "card.json"):
-        with pytest.raises(ModelError, match=place.name):
-            Network(place)
-
-
-def test_a_card_may_name_the_network_beside_it(
-    sibling: Path, host: NDArray[np.complex64], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    network = Network(sibling)
-    assert network.card.message_bits == 22
-    code = network.locate(host)[0]
-    (sibling.parent / "elsewhere").mkdir()
-    link = sibling.parent / "elsewhere" / "link"
-    link.symlink_to(sibling)
-    monkeypatch.chdir(sibling)
-    for place in (Path("."), Path("..") / "sibling", link):
-        assert np.array_equal(Network(place).locate(host)[0], code)
-
-
-def test_a_network_that_is_not_beside_is_named(sibling: Path) -> None:
-    name = json.loads((sibling / "card.json").read_text())["network"]
-    (sibling.parent / name / "read.onnx").unlink()
-    with pytest.raises(ModelError, match=r"read\.onnx"):
-        Network(sibling)
-    shutil.rmtree(sibling.parent / name)
-    with pytest.raises(ModelError, match="which is not beside it") as caught:
-        Network(sibling)
-    assert name in str(caught.value)
-
-
-@pytest.mark.slow
-def test_packaged_models_work_from_a_zip_file(tmp_path: Path, speech: NDArray[np.float32]) -> None:
-    package = Path(ideaw.__file__).parent
-    with zipfile.ZipFile(tmp_path / "ideaw.zip", "w") as archive:
-        for path in package.rglob("*"):
-            if path.is_file() and path.suffix != ".pyc":
-                archive.write(path, Path("ideaw") / path.relative_to(package))
-    np.save(tmp_path / "speech.npy", speech[:32_000])
-    script = f"""
-import sys
-sys.path.insert(0, {str(tmp_path / "ideaw.zip")!r})
-import ideaw, numpy
-assert ".zip" in ideaw.__file__
-speech = numpy.load({str(tmp_path / "speech.npy")!r})
-for name in ideaw.model_names():
-    marker = ideaw.load(name)
-    print(name, marker.detect(marker.embed(speech, 16_000, (1, 0, 1)), 16_000).message)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"{name} (1, 0, 1)" for name in ideaw.model_names()]
-
-
-# Cards
-
-
-@pytest.mark.parametrize("text", ["", "[1, 2]", "3", "{}", '{"name": "46+10"}', "\xff"])
-def test_a_card_that_is_none_is_refused(copy: Path, text: str) -> None:
-    (copy / "card.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ModelError, match=r"card\.json") as caught:
-        Network(copy)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [
-        {"message_bits": 0},
-        {"message_bits": 46.0},
-        {"message_bits": 99},
-        {"code_bits": 99},
-        {"code_bits": 0},
-        {"code_bits": 0, "code_slots": False},
-        {"whole": True},
-        {"whole": 1},
-        {"code_slots": 641},
-        {"bins": 481},
-        {"bins": 2 * NUM_BINS + 2},
-        {"bins": "x"},
-        {"context": 39},
-        {"context": {"mark": 36, "locate": 15}},
-        {"context": {"mark": 36, "locate": 15, "read": -1}},
-        {"snr": "loud"},
-        {"snr": float("nan")},
-        {"snr": 101},
-        {"snr": True},
-        {"learned": 0},
-        {"name": 7},
-        {"network": None},
-        {"network": "../46+10"},
-        {"network": "a\\b"},
-    ],
-)
-def test_a_card_that_does_not_fit_is_refused(copy: Path, entries: dict[str, object]) -> None:
-    _change(copy, **entries)
-    with pytest.raises(ModelError, match=r"card\.json"):
-        Network(copy)
-
-
-def test_what_the_engine_does_not_need_is_kept_as_facts(copy: Path) -> None:
-    _change(copy, remark="hello")
-    assert Network(copy).card.facts["remark"] == "hello"
+def test_weights_have_an_identity_that_changes_with_any_graph(network: Network, copy: Path) -> None:
+    assert Network(find_model(copy)).weights_id == network.weights_id
+    assert len(network.weights_id) == 16
+    seen = {network.weights_id}
+    for name in GRAPHS:
+        path = copy / f"{name}.onnx"
+        path.write_bytes(path.read_bytes() + b"\0")
+        seen.add(Network(find_model(copy)).weights_id)
+    assert len(seen) == 1 + len(GRAPHS)
 
 
 # Damage
@@ -306,32 +173,32 @@ def test_what_the_engine_does_not_need_is_kept_as_facts(copy: Path) -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("damage", [lambda graph: b"no graph", lambda graph: graph[: len(graph) // 2]])
 def test_a_damaged_graph_is_named_when_it_is_needed(
-    copy: Path, host: NDArray[np.complex64], name: str, damage: Callable[[bytes], bytes]
+    copy: Path, channels: KeyChannels, host: NDArray[np.complex64], name: str, damage: Callable[[bytes], bytes]
 ) -> None:
-    rest = Network(copy).locate(host)[1]
+    state = Network(find_model(copy)).locate(host)[1]
     (copy / f"{name}.onnx").write_bytes(damage((copy / f"{name}.onnx").read_bytes()))
-    damaged = Network(copy)
-    streams = [_stream(damaged, kind, host.shape[1]) for kind in ("message", "code")]
-    work = {
-        "mark": lambda: damaged.mark(host, *streams),
+    damaged = Network(find_model(copy))
+    work: dict[str, Callable[[], object]] = {
+        "mark": lambda: damaged.mark(host, *_streams(channels, host.shape[1])),
         "locate": lambda: damaged.locate(host),
-        "read": lambda: damaged.read(rest),
+        "read": lambda: damaged.read(state),
     }
     with pytest.raises(ModelError, match=rf"{name}\.onnx"):
         work[name]()
 
 
 def test_graphs_of_another_model_are_refused(copy: Path, host: NDArray[np.complex64]) -> None:
-    rest = Network(copy).locate(host)[1]
-    _change(copy, bins=240)
-    other = Network(copy)
-    for work in (lambda: other.locate(host), lambda: other.read(rest)):
+    state = Network(find_model(copy)).locate(host)[1]
+    card = json.loads((copy / "card.json").read_text())
+    (copy / "card.json").write_text(json.dumps(card | {"bins": 240}))
+    misfit = Network(find_model(copy))
+    for work in (lambda: misfit.locate(host), lambda: misfit.read(state)):
         with pytest.raises(ModelError, match="does not fit the card"):
             work()
 
 
 def test_graphs_of_an_earlier_version_are_refused(copy: Path, host: NDArray[np.complex64]) -> None:
-    rest = Network(copy).locate(host)[1]
+    state = Network(find_model(copy)).locate(host)[1]
     for name in ("locate", "read"):
         graph = onnx.load(copy / f"{name}.onnx")
         for node in graph.graph.node:
@@ -340,82 +207,212 @@ def test_graphs_of_an_earlier_version_are_refused(copy: Path, host: NDArray[np.c
         for end in (*graph.graph.input, *graph.graph.output):
             end.name = "code_found" if end.name == "found" else end.name
         onnx.save(graph, copy / f"{name}.onnx")
-    other = Network(copy)
-    for work in (lambda: other.locate(host), lambda: other.read(rest)):
+    earlier = Network(find_model(copy))
+    for work in (lambda: earlier.locate(host), lambda: earlier.read(state)):
         with pytest.raises(ModelError, match="export the model again"):
             work()
 
 
-# Learned carriers
+# Threads
 
 
-@pytest.fixture
-def learned(copy: Path, network: Network) -> Path:
-    """The model as if it had learned just those carriers that are drawn from the public key."""
-    _change(copy, learned=True)
-    save_file(_maps(network), copy / CARRIERS)
-    return copy
-
-
-def _maps(network: Network) -> dict[str, NDArray[np.float16]]:
-    kinds = {"message": network.message.carriers, "code": network.code.carriers}
-    whole = {kind: carriers.stream(np.eye(carriers.slots)).astype(np.float16) for kind, carriers in kinds.items()}
-    return {f"{kind}.{way}": maps for kind, maps in whole.items() for way in ("write", "read")}
-
-
-@pytest.mark.slow
-def test_learned_carriers_are_used_like_drawn_ones(learned: Path, network: Network) -> None:
-    found = Network(learned)
-    bits = np.random.default_rng(0).integers(0, 2, (3, network.card.message_bits))
-    stream = network.message.carriers.stream(network.message.values(bits))
-    assert np.array_equal(found.message.carriers.stream(found.message.values(bits)), stream)
-    logits = [each.carriers.slot_llrs(each.carriers.sum_bins(stream)) for each in (network.message, found.message)]
-    assert np.allclose(*logits, rtol=1e-5)
-    assert np.array_equal(_maps(found.with_key(b"any"))["message.read"], _maps(found)["message.read"])
-
-
-def _damages() -> dict[str, Callable[[Path, Network], object]]:
-    def header(content: bytes) -> bytes:
-        return len(content).to_bytes(8, "little") + content
-
-    def with_maps(**changed: NDArray) -> Callable[[Path, Network], object]:
-        return lambda path, network: save_file(
-            _maps(network) | {k.replace("_", "."): v for k, v in changed.items()}, path
-        )
-
-    def without(path: Path, network: Network) -> None:
-        save_file({name: maps for name, maps in _maps(network).items() if name != "code.read"}, path)
-
-    return {
-        "missing": lambda path, _: path.unlink(),
-        "empty": lambda path, _: path.write_bytes(b""),
-        "truncated": lambda path, _: path.write_bytes(path.read_bytes()[:100_000]),
-        "header cut": lambda path, _: path.write_bytes(path.read_bytes()[:50]),
-        "text": lambda path, _: path.write_text("no carriers at all"),
-        "no header": lambda path, _: path.write_bytes(header(b"[1, 2]")),
-        "header without entries": lambda path, _: path.write_bytes(header(b'{"code.read": 3}')),
-        "single precision": with_maps(code_read=np.zeros((32, FRAMES_PER_SECOND, 480), np.float32)),
-        "another size": with_maps(message_write=np.zeros((97, FRAMES_PER_SECOND, 480), np.float16)),
-        "one left out": without,
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", _damages())
-def test_damaged_learned_carriers_are_named(learned: Path, network: Network, damage: str) -> None:
-    _damages()[damage](learned / CARRIERS, network)
-    with pytest.raises(ModelError, match=CARRIERS) as caught:
-        Network(learned)
+@pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, False])
+def test_a_number_of_threads_that_makes_no_sense_is_refused(network: Network, threads: Any) -> None:
+    with pytest.raises(IdeawError, match="threads") as caught:
+        Network(network.files, threads)
+    assert repr(threads) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_for_another_version_is_to_be_exported_again(copy: Path) -> None:
-    _change(copy, version=1)
-    with pytest.raises(ModelError, match="export it again"):
-        Network(copy)
+def test_without_a_number_all_cores_are_used(network: Network) -> None:
+    assert Network(network.files).workers == min(available_cores(), MAX_WORKERS)
 
 
-def test_there_must_be_tiles_for_all_slots(copy: Path) -> None:
-    _change(copy, bins=20)
-    with pytest.raises(ModelError, match="cannot run"):
-        Network(copy)
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_parts_are_worked_on_at_once_and_come_back_in_order(network: Network, threads: int) -> None:
+    threaded = Network(network.files, threads)
+    assert threaded.workers == min(threads, MAX_WORKERS)
+    meeting, names = Barrier(threaded.workers, timeout=10), set()
+
+    def work(item: int) -> int:
+        meeting.wait()
+        names.add(current_thread().name)
+        return item * item
+
+    items = range(2 * threaded.workers)
+    assert threaded.map(work, items) == [item * item for item in items]
+    assert len(names) == threaded.workers
+    assert threaded.map(str, []) == []
+    with pytest.raises(ZeroDivisionError):
+        threaded.map(lambda item: 1 // item, [2, 1, 0])
+
+
+def test_a_single_worker_shares_the_sessions_and_starts_no_thread(network: Network) -> None:
+    threaded = Network(network.files, 4)
+    alone = threaded.single_worker()
+    assert (threaded.workers, alone.workers) == (4, 1)
+    assert alone.map(lambda _: current_thread().name, range(3)) == [current_thread().name] * 3
+    assert alone.session("locate") is threaded.session("locate")
+
+
+@pytest.mark.parametrize("hops", [0, 1, 127, 128, 200, 255, 256, 640, 641, 1_281, 7_900])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_threads_have_like_parts(workers: int, hops: int) -> None:
+    longest = 640
+    parts = split_hops(7, 7 + hops, longest, workers)
+    assert [hop for part in parts for hop in range(*part)] == list(range(7, 7 + hops))
+    lengths = [end - begin for begin, end in parts]
+    assert max(lengths, default=0) <= longest
+    if hops:
+        assert max(lengths) - min(lengths) <= 1
+        assert len(parts) == 1 or min(lengths) >= MIN_JOB_HOPS
+        # No thread has nothing to do while others work, unless there is too little for all.
+        assert len(parts) % workers == 0 or len(parts) == hops // MIN_JOB_HOPS or len(parts) == 1
+
+
+def test_threads_that_need_a_graph_at_once_load_it_once(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    read = ModelFiles.read
+    monkeypatch.setattr(ModelFiles, "read", lambda files, name: loaded.append(name) or read(files, name))
+    threaded = Network(network.files, 4)
+    sessions = threaded.map(threaded.session, ["read"] * 4)
+    assert loaded == ["read.onnx"]
+    assert len(set(map(id, sessions))) == 1
+
+
+# BLAS has one thread while we work, and as many as before afterwards
+
+
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _blas_threads() -> set[int]:
+    """Of every BLAS in this process."""
+    return {library["num_threads"] for library in _blas().info()}
+
+
+def _set_blas_threads(threads: int) -> None:
+    for library in _blas().lib_controllers:
+        library.set_num_threads(threads)
+    with _blas().limit(limits=None):
+        pass  # from now on any thread may change it again
+
+
+@pytest.fixture
+def _two_blas_threads() -> Iterator[None]:
+    before = _blas_threads()
+    _set_blas_threads(*BLAS_THREADS)
+    yield
+    _set_blas_threads(max(before))
+
+
+@pytest.mark.usefixtures("_two_blas_threads")
+def test_there_is_one_thread_of_blas_inside() -> None:
+    with single_threaded_blas():
+        assert _blas_threads() == {1}
+        with single_threaded_blas():
+            assert _blas_threads() == {1}
+        assert _blas_threads() == {1}
+    assert _blas_threads() == BLAS_THREADS
+
+
+@pytest.mark.usefixtures("_two_blas_threads")
+def test_an_error_leaves_blas_as_it_was() -> None:
+    with pytest.raises(ZeroDivisionError), single_threaded_blas():
+        _ = 1 / 0
+    assert _blas_threads() == BLAS_THREADS
+
+
+@pytest.mark.usefixtures("_two_blas_threads")
+@pytest.mark.parametrize("first_leaves_first", [True, False])
+def test_two_at_once_leave_blas_as_it_was(first_leaves_first: bool) -> None:
+    first_in, both_in, one_left = Barrier(2), Barrier(2), Barrier(2)
+
+    def work(first: bool) -> None:
+        if not first:
+            first_in.wait(10)
+        with single_threaded_blas():
+            if first:
+                first_in.wait(10)
+            both_in.wait(10)
+            assert _blas_threads() == {1}
+            both_in.wait(10)
+            if first != first_leaves_first:
+                one_left.wait(10)
+        if first == first_leaves_first:
+            one_left.wait(10)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, (True, False)))
+    assert _blas_threads() == BLAS_THREADS
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_two_blas_threads")
+def test_marking_and_searching_keep_to_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, list[set[int]]] = {}
+
+    def watch(name: str) -> None:
+        watched = getattr(Network, name)
+
+        def look(self: Network, *given: Any) -> Any:
+            seen.setdefault(name, []).append(_blas_threads())
+            return watched(self, *given)
+
+        monkeypatch.setattr(Network, name, look)
+
+    def blocks() -> Iterator[NDArray[np.float32]]:
+        for _ in range(8):
+            seen.setdefault("between", []).append(_blas_threads())
+            yield noise
+
+    for name in ("mark", "locate"):
+        watch(name)
+    noise = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) / 10
+    marker = ideaw.load(threads=1)
+    marked = np.concatenate(list(marker.embed_stream(blocks(), 16_000, "ab12")))
+    list(marker.detect_stream([marked], 16_000))
+    marker.detect(marked, 16_000, speeds="none")
+    assert seen.pop("between") == [BLAS_THREADS] * 8  # the caller has them back
+    assert set(seen) == {"mark", "locate"}
+    assert all(threads == {1} for calls in seen.values() for threads in calls)
+
+
+# Forks
+
+
+def _locate_in_child(network: Network, host: NDArray[np.complex64], answers: Any) -> None:
+    with single_threaded_blas():
+        answers.put((_blas_threads(), network.locate(host)[0]))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_neither_waits_for_its_parents_threads_nor_limits_no_blas(
+    network: Network, host: NDArray[np.complex64]
+) -> None:
+    threaded = Network(network.files, 2)
+    code, entered, leave = threaded.locate(host)[0], Event(), Event()
+
+    def hold() -> None:
+        with single_threaded_blas():
+            entered.set()
+            leave.wait(60)
+
+    holder = Thread(target=hold)
+    holder.start()
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_locate_in_child, args=(threaded, host, answers), daemon=True)
+    try:
+        assert entered.wait(10)
+        child.start()
+        threads, childs_code = answers.get(timeout=60)
+    finally:
+        leave.set()
+        holder.join()
+        if child.is_alive():
+            child.kill()
+    assert threads == {1}
+    assert np.array_equal(childs_code, code)
