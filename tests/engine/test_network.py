@@ -1,4 +1,4 @@
-"""The network on ONNX Runtime: its graphs do what torch does, and its threads neither wait nor leave anything behind."""
+"""The network on ONNX Runtime: graphs that do what torch does, and threads that leave nothing behind."""
 
 import json
 import multiprocessing

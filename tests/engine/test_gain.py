@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.engine.strength import Curve, fit_to_grid, limit
+from ideaw.engine.gain import GainEnvelope, fit_to_grid, limit
 
 SECOND = 200
 
@@ -31,9 +31,9 @@ def _keeps(audio: NDArray[np.float64], residual: NDArray[np.float64], snr: float
 
 
 def _gains(limits: list[float], second: int = SECOND) -> NDArray[np.float64]:
-    """The whole curve, from the limits of all seconds."""
-    curve = Curve(second)
-    return np.concatenate([*(curve.push(np.float64(each)) for each in limits), curve.finish()])
+    """The whole envelope, from the limits of all seconds."""
+    envelope = GainEnvelope(second)
+    return np.concatenate([*(envelope.push(np.array([value])) for value in limits), envelope.finish()])
 
 
 @given(audio_and_residual(), st.floats(0, 60), st.sampled_from([0.0, 2.0**-15, 2.0**-7]))
@@ -67,8 +67,8 @@ def test_the_limit_is_met_exactly() -> None:
 
 def test_there_is_nothing_in_silence_and_nothing_from_nothing() -> None:
     rng = np.random.default_rng(0)
-    some, silence = rng.standard_normal(SECOND), np.zeros(SECOND)
-    assert limit(some, silence, 30) == limit(silence, some, 30) == limit(silence, silence, 30) == 0
+    noise, silence = rng.standard_normal(SECOND), np.zeros(SECOND)
+    assert limit(noise, silence, 30) == limit(silence, noise, 30) == limit(silence, silence, 30) == 0
 
 
 def test_only_weakens() -> None:
@@ -90,8 +90,16 @@ def test_the_gain_has_no_steps_and_exceeds_no_limit(limits: list[float], second:
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6))
 def test_a_limit_settles_the_gain_up_to_its_middle(limits: list[float]) -> None:
-    curve, whole = Curve(SECOND), _gains(limits)
-    for number, each in enumerate(limits):
-        settled = curve.push(np.float64(each))
+    envelope, gains = GainEnvelope(SECOND), _gains(limits)
+    for number, value in enumerate(limits):
+        settled = envelope.push(np.array([value]))
         stop = number * SECOND + SECOND // 2
-        assert np.array_equal(settled, whole[stop - len(settled) : stop])
+        assert np.array_equal(settled, gains[stop - len(settled) : stop])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=6), st.integers(1, 5))
+def test_seconds_may_come_one_by_one_or_together(limits: list[tuple[float, float]], first: int) -> None:
+    values, together, parted = np.array(limits), GainEnvelope(SECOND), GainEnvelope(SECOND)
+    pieces = [parted.push(part) for part in (values[:first], values[first:]) if len(part)]
+    assert np.array_equal(np.concatenate(pieces), together.push(values))
+    assert np.array_equal(parted.finish(), together.finish())
