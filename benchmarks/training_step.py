@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from ideaw.attacks.batch import Draw
+from ideaw.attacks.draw import Draw
 from ideaw.nets.model import Ideaw
 from ideaw.train.data import SegmentPool, load_pools
 from ideaw.train.loop import MIN_MARGIN_SAMPLES, compile_blocks, make_optimiser

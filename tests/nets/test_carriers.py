@@ -25,47 +25,47 @@ def _learned(slots: int) -> LearnedSignals:
 
 
 @pytest.mark.parametrize("slots", [1, 32, 98, 128])
-def test_drawn_carriers_are_those_of_numpy(slots: int) -> None:
-    ours = keyed_carriers(slots, BINS, "training", "message", "cpu")
-    theirs = numpy_carriers.keyed_carriers(slots, BINS, b"training", b"message", MESSAGE_TILE_FRAMES)
+def test_keyed_carriers_are_those_of_numpy(slots: int) -> None:
+    in_torch = keyed_carriers(slots, BINS, "training", "message", "cpu")
+    in_numpy = numpy_carriers.keyed_carriers(slots, BINS, b"training", b"message", MESSAGE_TILE_FRAMES)
     sent = _slots(3, slots)
-    stream = ours.stream(sent, None)
+    stream = in_torch.stream(sent, None)
     assert stream.shape == (3, FRAMES_PER_SECOND, BINS)
-    assert np.array_equal(stream.numpy(), theirs.stream(sent.numpy()))
-    heard = torch.randn(3, FRAMES_PER_SECOND, BINS)
+    assert np.array_equal(stream.numpy(), in_numpy.stream(sent.numpy()))
+    received = torch.randn(3, FRAMES_PER_SECOND, BINS)
     # Both sum in single precision, in another order.
-    expected = theirs.slot_llrs(theirs.sum_bins(heard.numpy()))
-    assert np.abs(ours.slot_llrs(heard, None).numpy() - expected).max() < 1e-4 * np.abs(expected).max()
+    expected = in_numpy.slot_llrs(in_numpy.sum_bins(received.numpy()))
+    assert np.abs(in_torch.slot_llrs(received, None).numpy() - expected).max() < 1e-4 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("slots", [32, 98])
-def test_all_drawn_slots_together_fill_a_second_and_none_hears_another(slots: int) -> None:
+def test_all_keyed_slots_together_fill_a_second_and_none_hears_another(slots: int) -> None:
     carriers = keyed_carriers(slots, BINS, "training", "code", "cpu")
     sent = _slots(4, slots)
     stream = carriers.stream(sent, None)
     assert torch.equal(stream.abs(), torch.ones_like(stream))
-    heard = carriers.slot_llrs(stream, None)
-    assert torch.equal(heard > 0, sent > 0)
+    llrs = carriers.slot_llrs(stream, None)
+    assert torch.equal(llrs > 0, sent > 0)
     # As loud as a slot has numbers: all but the last tiles are dealt evenly.
     even = FRAMES_PER_SECOND * BINS / slots
-    assert ((heard.abs() - even).abs() < 3 * 2 * 2).all()
+    assert ((llrs.abs() - even).abs() < 3 * 2 * 2).all()
 
 
 def test_message_and_code_have_carriers_of_their_own() -> None:
     for config in (NetConfig(), NetConfig(message_bits=10, message_slots=32), PAPER):
         with torch.no_grad():
             message, code = build_dual_stage(config).carriers()
-        ours, theirs = message.write.sum(0).flatten(), code.write.sum(0).flatten()
-        assert abs(float(ours @ theirs / (ours.norm() * theirs.norm()))) < 0.05
+        message_map, code_map = message.write.sum(0).flatten(), code.write.sum(0).flatten()
+        assert abs(float(message_map @ code_map / (message_map.norm() * code_map.norm()))) < 0.05
 
 
-def test_drawn_carriers_are_no_users() -> None:
-    ours = keyed_carriers(98, BINS, "training", "message", "cpu").write.sum(0).flatten()
+def test_keyed_carriers_are_no_users() -> None:
+    training = keyed_carriers(98, BINS, "training", "message", "cpu").write.sum(0).flatten()
     users = numpy_carriers.keyed_carriers(
         98, BINS, b"ideaw public key 1", b"carriers of the message", MESSAGE_TILE_FRAMES
     )
-    theirs = torch.from_numpy(users.stream(np.ones((1, 98)))).flatten()
-    assert abs(float(ours @ theirs)) < 0.05 * len(ours)
+    user = torch.from_numpy(users.stream(np.ones((1, 98)))).flatten()
+    assert abs(float(training @ user)) < 0.05 * len(training)
 
 
 @pytest.mark.parametrize("slots", [1, 10, 46])
@@ -76,8 +76,8 @@ def test_learned_carriers_begin_with_variance_one_and_readers_as_their_writers(s
     assert float(carriers.write.detach().sum(0).var()) == pytest.approx(1, abs=0.05)
     sent = _slots(20, slots)
     with torch.no_grad():
-        heard = carriers().slot_llrs(carriers().stream(sent, None), None)
-    assert torch.equal(heard > 0, sent > 0)
+        llrs = carriers().slot_llrs(carriers().stream(sent, None), None)
+    assert torch.equal(llrs > 0, sent > 0)
 
 
 @torch.no_grad()
@@ -94,19 +94,19 @@ def test_learned_streams_begin_as_bands_that_are_read_a_tenth_of_a_second_off() 
     carriers = LearnedStreams(NetConfig(), 32, torch.Generator().manual_seed(1))()
     assert torch.equal(carriers.write, carriers.read)
     assert not carriers.write.sum(1).any()  # no mean, so that steady tones say nothing
-    held = carriers.write[:, 0].abs().sum(1)
-    assert set(held.tolist()) <= {INIT_BAND_BINS * 7.0, INIT_BAND_BINS * 8.0}
+    bins_of_slot = carriers.write[:, 0].abs().sum(1)
+    assert set(bins_of_slot.tolist()) <= {INIT_BAND_BINS * 7.0, INIT_BAND_BINS * 8.0}
     sent, tenth = _slots(6, 32), FRAMES_PER_SECOND // 10
-    heard = carriers.slot_llrs(carriers.stream(sent, None).roll(tenth, 1), None)
-    assert torch.equal(heard > 0, sent > 0)
-    assert (heard.abs() >= 0.6 * FRAMES_PER_SECOND * held).all()
+    llrs = carriers.slot_llrs(carriers.stream(sent, None).roll(tenth, 1), None)
+    assert torch.equal(llrs > 0, sent > 0)
+    assert (llrs.abs() >= 0.6 * FRAMES_PER_SECOND * bins_of_slot).all()
 
 
-def test_turning_begins_each_ring_at_its_own_frame() -> None:
+def test_rotating_begins_each_ring_at_its_own_frame() -> None:
     ring, phase = torch.randn(6, FRAMES_PER_SECOND, 8), torch.arange(6) * 13
     turned = rotate_ring(ring, phase)
-    for one, before, by in zip(turned, ring, phase.tolist(), strict=True):
-        assert torch.equal(one, before.roll(-by, 0))
+    for after, before, by in zip(turned, ring, phase.tolist(), strict=True):
+        assert torch.equal(after, before.roll(-by, 0))
     assert torch.equal(rotate_ring(turned, -phase), ring)
     assert torch.equal(rotate_ring(ring, phase + FRAMES_PER_SECOND), turned)
     assert torch.equal(rotate_ring(rotate_ring(ring, phase), phase), rotate_ring(ring, 2 * phase))
@@ -114,13 +114,13 @@ def test_turning_begins_each_ring_at_its_own_frame() -> None:
 
 
 @pytest.mark.parametrize(
-    "carriers", [keyed_carriers(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["drawn", "learned"]
+    "carriers", [keyed_carriers(32, BINS, "training", "code", "cpu"), _learned(10)], ids=["keyed", "learned"]
 )
 @torch.no_grad()
 def test_slots_are_heard_at_the_phase_they_were_written_at(carriers: Carriers | LearnedSignals) -> None:
-    found = carriers if isinstance(carriers, Carriers) else carriers()
-    sent, phase = _slots(6, len(found.write)), torch.arange(6) * 11 + 3
-    stream = found.stream(sent, phase)
-    assert torch.equal(found.slot_llrs(stream, phase) > 0, sent > 0)
-    elsewhere = found.slot_llrs(stream, phase + FRAMES_PER_SECOND // 2)
-    assert elsewhere.abs().mean() < 0.2 * found.slot_llrs(stream, phase).abs().mean()
+    maps = carriers if isinstance(carriers, Carriers) else carriers()
+    sent, phase = _slots(6, len(maps.write)), torch.arange(6) * 11 + 3
+    stream = maps.stream(sent, phase)
+    assert torch.equal(maps.slot_llrs(stream, phase) > 0, sent > 0)
+    elsewhere = maps.slot_llrs(stream, phase + FRAMES_PER_SECOND // 2)
+    assert elsewhere.abs().mean() < 0.2 * maps.slot_llrs(stream, phase).abs().mean()

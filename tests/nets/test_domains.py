@@ -63,14 +63,14 @@ def test_the_papers_domain_is_the_spectrum_itself(spectra: Tensor) -> None:
     assert not back[..., -1, :].any()
 
 
-def test_magnitudes_are_looked_at_whatever_their_phases(spectra: Tensor) -> None:
+def test_magnitudes_do_not_depend_on_phases(spectra: Tensor) -> None:
     domain = MagnitudeDomain(NetConfig())
     host, condition = domain.analyse(spectra)
     assert host.shape == (6, 24, FRAMES_PER_SECOND, 20)
     assert condition.shape == (6, domain.condition_channels, FRAMES_PER_SECOND, 20)
     for same, exactly in ((-spectra, True), (spectra.flip(-1), True), (_turned(spectra), False)):
-        for ours, theirs in zip(domain.analyse(same), (host, condition), strict=True):
-            assert torch.equal(ours, theirs) or (not exactly and torch.allclose(ours, theirs, atol=1e-3))
+        for changed, original in zip(domain.analyse(same), (host, condition), strict=True):
+            assert torch.equal(changed, original) or (not exactly and torch.allclose(changed, original, atol=1e-3))
 
 
 def _turned(spectra: Tensor) -> Tensor:
@@ -82,14 +82,14 @@ def _turned(spectra: Tensor) -> Tensor:
 def test_loud_and_quiet_look_alike_and_the_side_tells_which(spectra: Tensor) -> None:
     domain, quiet, loud = MagnitudeDomain(NetConfig()), 100 * spectra, 800 * spectra
     (host, condition), (host_loud, condition_loud) = domain.analyse(quiet), domain.analyse(loud)
-    heard = envelope(quiet[..., :480, :].square().sum(-1)) > 1e3 * POWER_FLOOR
-    assert heard.float().mean() > 0.9, "this is silence"
-    heard = squeeze_bins(heard.float(), 1, 20) > 0
-    assert (host_loud - host)[heard].abs().max() < 0.02
-    assert ((condition_loud - condition)[heard[:, 1::CONDITION_STRIDE_BINS]] - 0.25 * math.log(64)).abs().max() < 1e-3
+    audible = envelope(quiet[..., :480, :].square().sum(-1)) > 1e3 * POWER_FLOOR
+    assert audible.float().mean() > 0.9, "this is silence"
+    audible = squeeze_bins(audible.float(), 1, 20) > 0
+    assert (host_loud - host)[audible].abs().max() < 0.02
+    assert ((condition_loud - condition)[audible[:, 1::CONDITION_STRIDE_BINS]] - 0.25 * math.log(64)).abs().max() < 1e-3
 
 
-def test_silence_looks_finite() -> None:
+def test_silence_stays_finite() -> None:
     silence = torch.zeros(1, 3, NUM_BINS, 2, requires_grad=True)
     domain = MagnitudeDomain(NetConfig())
     host, condition = domain.analyse(silence)
@@ -128,9 +128,9 @@ def test_a_residual_stays_near_the_masking_curve_where_there_is_a_headroom(spect
     )
     bins = NetConfig().bins
     bands = masking.BarkBands.for_window(WINDOW_SAMPLES, bins)
-    host, before, after = (each[..., :bins, :].square().sum(-1).double().numpy() for each in (spectra, free, bound))
+    host, before, after = (pairs[..., :bins, :].square().sum(-1).double().numpy() for pairs in (spectra, free, bound))
     curve = masking.masking_curve(host, bands, np.log10)
-    was, left = (10 * np.log10(each @ bands.inside.T / curve) for each in (before, after))
+    was, left = (10 * np.log10(power @ bands.inside.T / curve) for power in (before, after))
     assert 0.05 < np.mean(was > 20) < 0.95
     assert left.max() < 20.01
     assert left[was < 19.99] == pytest.approx(was[was < 19.99], abs=1e-3)  # what is soft enough stays

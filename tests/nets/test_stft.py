@@ -26,8 +26,8 @@ def test_stft_and_its_inverse_are_those_of_numpy(seconds: Tensor) -> None:
     spectrum = stft(seconds)
     assert spectrum.shape == (len(seconds), FRAMES_PER_SECOND, NUM_BINS)
     assert _apart(spectrum, numpy_spectrum.stft(seconds.numpy())) < SINGLE
-    whole = numpy_spectrum.istft(spectrum.numpy())
-    assert _apart(istft(spectrum), whole[:, EDGE_SAMPLES:-EDGE_SAMPLES]) < SINGLE
+    extended = numpy_spectrum.istft(spectrum.numpy())
+    assert _apart(istft(spectrum), extended[:, EDGE_SAMPLES:-EDGE_SAMPLES]) < SINGLE
 
 
 def test_audio_comes_back_from_its_spectrum(seconds: Tensor) -> None:
@@ -63,10 +63,10 @@ def test_a_ring_turned_by_hops_has_its_frames_turned(seconds: Tensor) -> None:
 @pytest.mark.parametrize("gain", [1.0, 1e-3, 0.0])
 def test_the_level_is_that_of_numpy(speech: NDArray[np.float32], gain: float) -> None:
     faded = speech * gain * np.linspace(0, 1, len(speech), dtype=np.float32)
-    ours = level(torch.from_numpy(faded)[None])[0].numpy()
+    in_torch = level(torch.from_numpy(faded)[None])[0].numpy()
     # Single precision against double; the level is what audio is divided by, so its relative error counts.
-    assert np.abs(ours / numpy_level.level(faded) - 1).max() < 1e-4
-    assert ours.min() >= numpy_level.LEVEL_FLOOR * 0.9999
+    assert np.abs(in_torch / numpy_level.level(faded) - 1).max() < 1e-4
+    assert in_torch.min() >= numpy_level.LEVEL_FLOOR * 0.9999
 
 
 def test_the_level_of_a_steady_tone_is_its_rms() -> None:

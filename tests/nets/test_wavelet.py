@@ -1,9 +1,10 @@
-"""The rival on wavelets: its transform is orthonormal, its mark is read at once, and its level is kept."""
+"""The rival on wavelets: its transform is orthonormal, its mark is read at once, and its level is expected."""
 
 import torch
 from torch import Tensor
 
-from ideaw.attacks.batch import TRAINING, Draw
+from ideaw.attacks.batch import TRAINING
+from ideaw.attacks.draw import Draw
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.nets.build import build_network
 from ideaw.nets.config import NetConfig
@@ -37,9 +38,9 @@ def _bits(number: int) -> Tensor:
 @torch.no_grad()
 def test_the_approximation_holds_the_lower_half_of_the_band_and_no_more() -> None:
     model, time = _model(), torch.arange(SAMPLE_RATE) / SAMPLE_RATE
-    for frequency, kept in ((1_000, 1.0), (7_000, 0.0)):
+    for frequency, expected in ((1_000, 1.0), (7_000, 0.0)):
         tone = torch.sin(2 * torch.pi * frequency * time)[None]
-        assert abs(float(model._approximation(tone).square().sum() / tone.square().sum()) - kept) < 0.01
+        assert abs(float(model._approximation(tone).square().sum() / tone.square().sum()) - expected) < 0.01
     for shift in range(0, len(DB4_LOWPASS), 2):
         taps = torch.tensor(DB4_LOWPASS, dtype=torch.float64)
         product = float((taps[shift:] * taps[: len(taps) - shift]).sum())
@@ -67,8 +68,8 @@ def test_untrained_it_reads_its_strong_mark_also_recorded_again(seconds: Tensor)
     message, code = model.extract(marked, model.carriers(), phase)
     assert torch.equal(message > 0, bits > 0)
     assert code.shape == (6, 0)
-    heard = TRAINING["rerecord"](marked, Draw.at(1, 1, "cpu"))
-    right = (model.extract(heard, model.carriers(), phase)[0] > 0) == (bits > 0)
+    recorded = TRAINING["rerecord"](marked, Draw.at(1, 1, "cpu"))
+    right = (model.extract(recorded, model.carriers(), phase)[0] > 0) == (bits > 0)
     assert right.float().mean() > 0.8
 
 

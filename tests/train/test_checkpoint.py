@@ -15,10 +15,10 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "run") is None
     checkpoint.save(tmp_path / "run", ONE, {"step": 1})
     checkpoint.save(tmp_path / "run", TWO, {"step": 2})
-    kept = checkpoint.load(tmp_path / "run")
-    assert kept is not None
-    assert torch.equal(kept[0]["model"]["weight"], TWO["model"]["weight"])
-    assert kept[1] == {"step": 2}
+    loaded = checkpoint.load(tmp_path / "run")
+    assert loaded is not None
+    assert torch.equal(loaded[0]["model"]["weight"], TWO["model"]["weight"])
+    assert loaded[1] == {"step": 2}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -26,11 +26,11 @@ def test_a_save_that_breaks_off_leaves_the_earlier_checkpoint(tmp_path: Path) ->
     checkpoint.save(tmp_path / "run", ONE, {"step": 1})
     with pytest.raises(TypeError):
         checkpoint.save(tmp_path / "run", TWO, {"step": object()})
-    kept = checkpoint.load(tmp_path / "run")
-    assert kept is not None
-    assert kept[1] == {"step": 1}
+    loaded = checkpoint.load(tmp_path / "run")
+    assert loaded is not None
+    assert loaded[1] == {"step": 1}
     # Broken off between the two renames: only the old one is there.
     os.replace(tmp_path / "run", tmp_path / "run.old")
-    kept = checkpoint.load(tmp_path / "run")
-    assert kept is not None
-    assert kept[1] == {"step": 1}
+    loaded = checkpoint.load(tmp_path / "run")
+    assert loaded is not None
+    assert loaded[1] == {"step": 1}

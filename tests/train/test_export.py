@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ideaw.audio.grid import HOP_SAMPLES, SEGMENT_SAMPLES
-from ideaw.engine.network import Network
+from ideaw.bench.rivals import RivalNetwork, load_segment_marker
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
-from ideaw.marker import DEFAULT_MODEL, model_folder
+from ideaw.keys import PUBLIC
+from ideaw.models import DEFAULT_MODEL, model_folder
 from ideaw.modem import carriers as numpy_carriers
+from ideaw.modem.channel import KeyChannels
 from ideaw.modem.fec import FORMAT_VERSION
 from ideaw.nets.build import build_dual_stage, build_network
 from ideaw.nets.carriers import Carriers
@@ -36,8 +39,11 @@ from ideaw.train.loop import train
 
 from .conftest import OURS, THE_PAPERS
 
+pytestmark = pytest.mark.slow
+
 EXPORT = """
 import sys
+from importlib import resources
 from pathlib import Path
 
 from ideaw.train.export import export_run
@@ -89,22 +95,24 @@ def audio(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> Tensor:
     )
 
 
-def _apart(ours: NDArray[np.generic], theirs: Tensor) -> float:
+def _apart(actual: NDArray[np.generic], expected: Tensor) -> float:
     """Largest difference relative to the largest value."""
-    return float(np.abs(ours - theirs.numpy()).max() / theirs.abs().max())
+    return float(np.abs(actual - expected.numpy()).max() / expected.abs().max())
 
 
-def _torch_carriers(network: Network) -> tuple[Carriers, Carriers]:
+def _torch_carriers(channels: KeyChannels) -> tuple[Carriers, Carriers]:
     """The engine's carriers of message and code, for torch."""
 
-    def maps(found: numpy_carriers.Carriers) -> Tensor:
-        return torch.from_numpy(found.stream(np.eye(found.slots, dtype=np.float32)))
+    def maps(carriers: numpy_carriers.Carriers) -> Tensor:
+        return torch.from_numpy(carriers.stream(np.eye(carriers.slots, dtype=np.float32)))
 
-    def both(found: numpy_carriers.Carriers) -> Carriers:
-        learned = isinstance(found, numpy_carriers.LearnedCarriers)
-        return Carriers(maps(found), maps(dataclasses.replace(found, write=found.read) if learned else found))
+    def both(carriers: numpy_carriers.Carriers) -> Carriers:
+        learned = isinstance(carriers, numpy_carriers.LearnedCarriers)
+        return Carriers(
+            maps(carriers), maps(dataclasses.replace(carriers, write=carriers.read) if learned else carriers)
+        )
 
-    return both(network.message.carriers), both(network.code.carriers)
+    return both(channels.message.carriers), both(channels.code.carriers)
 
 
 def test_nothing_is_printed(exported: Exported) -> None:
@@ -148,6 +156,15 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
     }
 
 
+def test_the_shipped_cards_tell_the_networks_cost() -> None:
+    weights = resources.files("ideaw").joinpath("weights")
+    for folder in map(Path, map(str, weights.iterdir())):
+        card = json.loads((folder / "card.json").read_text("utf-8"))
+        model = load_weights(folder.with_name(card["network"]))
+        assert card["parameters"] == count_parameters(model)
+        assert card["multiply_adds_per_second"] == count_multiply_adds(model)
+
+
 def test_the_weights_are_the_runs_average(exported: Exported) -> None:
     saved = checkpoint.load(exported.run / "checkpoint")
     assert saved is not None
@@ -172,44 +189,51 @@ def test_each_graph_does_what_torch_does(made: Path, audio: Tensor, batch: int, 
     }
     for name, (inputs, outputs) in expected.items():
         session = onnxruntime.InferenceSession(made / f"{name}.onnx")
-        found = session.run(None, {of: tensor.numpy() for of, tensor in inputs.items()})
-        for ours, theirs in zip(found, outputs, strict=True):
-            assert ours.shape == theirs.shape
+        actual_outputs = session.run(None, {port: tensor.numpy() for port, tensor in inputs.items()})
+        for actual, expected_output in zip(actual_outputs, outputs, strict=True):
+            assert actual.shape == expected_output.shape
             # The same single-precision weights, summed in another order.
-            assert theirs.numel() == 0 or _apart(ours, theirs) < 1e-4
+            assert expected_output.numel() == 0 or _apart(actual, expected_output) < 1e-4
 
 
 @torch.no_grad()
 def test_the_engine_marks_and_reads_segments_as_torch_does(made: Path, audio: Tensor) -> None:
-    network, model = Network(made, threads=1), load_weights(made)
-    carriers = _torch_carriers(network)
+    network, model = load_segment_marker(made).network, load_weights(made)
+    channels = network.channels(PUBLIC)
+    carriers = _torch_carriers(channels)
     generator = np.random.default_rng(5)
     message, code = (generator.integers(0, 2, (4, bits)) for bits in (6, 3))
-    ours = embed_segments(network, audio.numpy(), message, code, 20.0)
-    slots = (torch.from_numpy(kind.values(bits)) for kind, bits in ((network.message, message), (network.code, code)))
-    theirs = model.embed(audio, *slots, 20.0, carriers)
+    marked = embed_segments(network, channels, audio.numpy(), message, code, 20.0)
+    slots = (
+        torch.from_numpy(channel.symbols(bits))
+        for channel, bits in ((channels.message, message), (channels.code, code))
+    )
+    expected_marked = model.embed(audio, *slots, 20.0, carriers)
     # The engine stays 0.0001 dB below; and both round, in another order.
-    assert np.abs(ours - theirs.numpy()).max() < 1e-3 * float((theirs - audio).abs().max())
+    assert np.abs(marked - expected_marked.numpy()).max() < 1e-3 * float((expected_marked - audio).abs().max())
 
-    read_message, read_code = extract_segments(network, ours)
-    logits = model.extract(torch.from_numpy(ours.astype(np.float32)), carriers)
-    for found, kind, expected in zip((read_message, read_code), (network.message, network.code), logits, strict=True):
-        decoded = kind.code.bit_llrs(expected.numpy())
-        assert np.abs(found - decoded).max() < 1e-3 * np.abs(decoded).max()
+    read_message, read_code = extract_segments(network, channels, marked)
+    expected_llrs = model.extract(torch.from_numpy(marked.astype(np.float32)), carriers)
+    for llrs, channel, expected in zip(
+        (read_message, read_code), (channels.message, channels.code), expected_llrs, strict=True
+    ):
+        decoded = channel.fec.bit_llrs(expected.numpy())
+        assert np.abs(llrs - decoded).max() < 1e-3 * np.abs(decoded).max()
     assert np.array_equal(read_code > 0, code > 0)
     assert ((read_message > 0) == (message > 0)).mean() > 0.9
 
 
 @torch.no_grad()
-def test_learned_carriers_come_with_the_model_and_drawn_ones_do_not(made: Path) -> None:
-    model, network = load_weights(made), Network(made)
-    assert (made / "carriers.safetensors").exists() == network.card.learned == (model.config.carriers == "learned")
-    for ours, theirs in zip(_torch_carriers(network), model.carriers(), strict=True):
-        if network.card.learned:  # drawn ones are a key's, and no others have them
+def test_learned_carriers_come_with_the_model_and_keyed_ones_do_not(made: Path) -> None:
+    model, network = load_weights(made), load_segment_marker(made).network
+    learned = model.config.carriers == "learned"
+    assert (made / "carriers.safetensors").exists() == isinstance(network, RivalNetwork) == learned
+    for stored, in_torch in zip(_torch_carriers(network.channels(PUBLIC)), model.carriers(), strict=True):
+        if learned:  # keyed ones are a key's, and no others have them
             for way in ("write", "read"):
-                assert _apart(getattr(ours, way).numpy(), getattr(theirs, way)) < 1e-3  # stored in half precision
+                assert _apart(getattr(stored, way).numpy(), getattr(in_torch, way)) < 1e-3  # stored in half precision
         else:
-            assert not np.array_equal(ours.write[:4].numpy(), theirs.write[:4])
+            assert not np.array_equal(stored.write[:4].numpy(), in_torch.write[:4])
 
 
 def test_the_papers_random_signal_is_drawn_anew_in_every_pass(audio: Tensor) -> None:
@@ -238,10 +262,10 @@ def test_shaping_headroom_and_level_may_be_given_anew(
     inputs = {"host": spectrum.numpy(), "message": streams[0].numpy(), "code": streams[1].numpy()}
     with torch.no_grad():
         expected, before = (net.mark(spectrum, *streams) for net in (model, load_weights(exported.target)))
-    (found,) = onnxruntime.InferenceSession(tmp_path / "mark.onnx").run(None, inputs)
-    assert _apart(found, expected) < 1e-4
-    assert _apart(found, before) > 0.1
-    assert not found[:, 20:30].any()
+    (actual,) = onnxruntime.InferenceSession(tmp_path / "mark.onnx").run(None, inputs)
+    assert _apart(actual, expected) < 1e-4
+    assert _apart(actual, before) > 0.1
+    assert not actual[:, 20:30].any()
 
 
 @torch.no_grad()
@@ -256,14 +280,14 @@ def test_the_shipped_headroom_keeps_marks_nearer_to_the_masking_curve(speech: ND
         * torch.randint(2, (2, len(seconds), bound.config.message_slots), generator=torch.Generator().manual_seed(1))
         - 1
     )
-    heard = []
+    measured = []
     for net in (free, bound):
         marked = net.embed(seconds, slots[0], slots[1], 38.0, net.carriers())
-        heard.append([masking(host, mark) for host, mark in zip(seconds.numpy(), marked.numpy(), strict=True)])
-    before, after = (np.mean([each.ratio for each in of]) for of in heard)
-    assert after < before - 0.5  # dB; of this speech 0.9, of music more
-    before, after = (np.mean([np.percentile(each.excess, 99) for each in of]) for of in heard)
-    assert after < before - 1
+        measured.append([masking(host, mark) for host, mark in zip(seconds.numpy(), marked.numpy(), strict=True)])
+    before, after = (np.mean([row.ratio for row in rows]) for rows in measured)
+    assert after < before
+    before, after = (np.mean([np.percentile(row.excess, 99) for row in rows]) for rows in measured)
+    assert after < before
 
 
 def test_the_mean_with_another_model_may_be_exported(
@@ -271,12 +295,14 @@ def test_the_mean_with_another_model_may_be_exported(
 ) -> None:
     monkeypatch.setattr(export, "SPECTRUM_GRAPH_PORTS", {"mark": export.SPECTRUM_GRAPH_PORTS["mark"]})
     torch.manual_seed(5)
-    other = Ideaw(OURS.net)
-    save_weights(other, tmp_path)
+    second = Ideaw(OURS.net)
+    save_weights(second, tmp_path)
     export_run(exported.run, tmp_path / "mean", mean_with=tmp_path)
-    ours, theirs, mean = (load_weights(each).state_dict() for each in (exported.target, tmp_path, tmp_path / "mean"))
+    of_run, of_model, mean = (
+        load_weights(folder).state_dict() for folder in (exported.target, tmp_path, tmp_path / "mean")
+    )
     for name, weight in mean.items():
-        assert torch.allclose(weight, (ours[name] + theirs[name]) / 2, rtol=2e-3, atol=1e-4), name
+        assert torch.allclose(weight, (of_run[name] + of_model[name]) / 2, rtol=2e-3, atol=1e-4), name
     save_weights(Ideaw(replace(OURS.net, message_width=OURS.net.message_width + 1)), tmp_path)
     with pytest.raises(IdeawError, match="same sizes"):
         export_run(exported.run, tmp_path / "none", mean_with=tmp_path)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from ideaw.attacks.batch import CODEC_STRENGTHS, TRAINING
-from ideaw.attacks.draw import Draw
 from ideaw.attacks.codecs import mp3, opus
+from ideaw.attacks.draw import Draw
 from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.model import Ideaw
 from ideaw.train import step

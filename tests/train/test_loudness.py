@@ -1,4 +1,4 @@
-"""What is heard of a mark: nothing where it is masked, more where the host is quiet."""
+"""Audible disturbance of a mark: nothing where it is masked, more where the host is quiet."""
 
 import numpy as np
 import pytest
@@ -41,9 +41,9 @@ def test_noise_is_heard_more_than_a_residual_of_the_same_energy_in_the_host_itse
 
 def test_what_pesq_likes_less_is_disturbed_more(host: Tensor) -> None:
     copies = [host + _noise(host, snr) for snr in (45.0, 38.0, 30.0, 20.0)]
-    heard = [float(disturbance(copy, host).mean()) for copy in copies]
+    disturbances = [float(disturbance(copy, host).mean()) for copy in copies]
     scores = [pesq(host.flatten().numpy(), copy.flatten().numpy()) for copy in copies]
-    assert heard == sorted(heard)
+    assert disturbances == sorted(disturbances)
     assert scores == sorted(scores, reverse=True)
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.bench.rivals import load_segment_marker
 from ideaw.bench.tables import segments
-from ideaw.engine.network import Network
 from ideaw.errors import IdeawError, ModelError
 from ideaw.train import checkpoint
 from ideaw.train.export import export_run
@@ -20,6 +20,8 @@ from ideaw.train.loop import train
 from ideaw.train.recipe import Losses, Recipe
 
 from .conftest import OURS
+
+pytestmark = pytest.mark.slow
 
 SINGLE_STAGE = {"code_bits": 0, "code_slots": 0, "code_blocks": 0}
 
@@ -84,7 +86,7 @@ def test_it_is_measured_on_segments(variant: Recipe, model: Path, folder: Path) 
     table = segments.run(folder, str(model), snr=10.0, limit=4)
     assert table.model == f"{variant.net.message_bits}+{variant.net.code_bits}"
     assert table.lowest_snr >= 10
-    assert len(Network(model).weights) == 16
+    assert len(load_segment_marker(model).weights_id) == 16
     assert table.rows[0].accuracy > 85  # untrained, but at 10 dB it reads
 
 
@@ -95,7 +97,7 @@ def test_on_wavelets_there_are_no_eight_bits_and_one_stage(folder: Path, tmp_pat
         export_run(tmp_path / "run", tmp_path / "model", eight_bit=True)
     assert not (tmp_path / "model").exists()
     with pytest.raises(IdeawError, match="one stage"):
-        train(replace(wavelets, net=replace(OURS.net, domain="wavelet")), folder, tmp_path / "other")
+        train(replace(wavelets, net=replace(OURS.net, domain="wavelet")), folder, tmp_path / "two stages")
 
 
 def test_a_single_stage_reads_segments_and_finds_nothing(

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ideaw.attacks.batch import Draw
+from ideaw.attacks.draw import Draw
 from ideaw.audio.clips import clips_under
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.errors import FileError

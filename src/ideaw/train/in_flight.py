@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ideaw.attacks.batch import CODEC_STRENGTHS, Draw
+from ideaw.attacks.batch import CODEC_STRENGTHS
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
+from ideaw.attacks.draw import Draw
 
 CODEC_ATTACKS = {"mp3": mp3_clips, "vorbis": vorbis_clips, "opus": opus_clips}
 """Attacks by real encoders on the CPU."""

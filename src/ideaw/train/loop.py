@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ideaw.attacks.batch import Draw
+from ideaw.attacks.draw import Draw
 from ideaw.errors import FileError, IdeawError
 from ideaw.nets.blocks import InvertibleBlock
 from ideaw.nets.build import AnyNet, build_network

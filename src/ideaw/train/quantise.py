@@ -32,6 +32,7 @@ from onnxruntime.quantization import (
 from torch import Tensor, nn
 
 from ideaw.attacks import batch
+from ideaw.attacks.draw import Draw
 from ideaw.audio import files
 from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.audio.resample import mix, to_network
@@ -150,7 +151,7 @@ def calibration_inputs(model: Ideaw) -> dict[str, GraphInputs]:
 def _change_speed(spectrum: Tensor, speed: float) -> Tensor:
     """(batch, frames, NUM_BINS, 2), played so many times as fast."""
     audio = istft(torch.view_as_complex(spectrum))
-    return torch.view_as_real(stft(batch.speed(audio, batch.Draw.at(0, 0, audio.device), speed)))
+    return torch.view_as_real(stft(batch.speed(audio, Draw.at(0, 0, audio.device), speed)))
 
 
 def quantise_graph(graph: onnx.ModelProto, name: str, inputs: GraphInputs) -> onnx.ModelProto:

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ideaw.attacks.batch import TRAINING, Draw
+from ideaw.attacks.batch import TRAINING
+from ideaw.attacks.draw import Draw
 from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.nets.build import AnyNet
 from ideaw.nets.discriminator import Discriminator

@@ -3,7 +3,7 @@
 import torch
 
 from ideaw.attacks import batch, catalogue
-from ideaw.attacks.batch import Draw
+from ideaw.attacks.draw import Draw
 from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.nets.build import AnyNet
 from ideaw.train.data import SegmentPool
