@@ -49,6 +49,7 @@ def test_what_is_no_rate_is_refused(marker: ideaw.Marker, speech: NDArray[np.flo
         assert "\n" not in str(problem.value)
 
 
+@pytest.mark.slow
 def test_a_result_names_the_key_and_does_not_hold_it(keyed: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     detection = keyed.detect(keyed.embed(speech, RATE, "ok"), RATE)
     assert detection.found
@@ -60,6 +61,7 @@ def test_a_result_names_the_key_and_does_not_hold_it(keyed: ideaw.Marker, speech
     assert pickle.loads(pickle.dumps(detection)) == detection
 
 
+@pytest.mark.slow
 def test_the_status_of_an_answer(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     assert marker.detect(marker.embed(speech, RATE, "ok"), RATE).status == "found"
     assert marker.detect(speech, RATE).status == "none"
@@ -73,6 +75,7 @@ def test_a_key_is_not_shown_and_not_pickled() -> None:
         pickle.dumps(key)
 
 
+@pytest.mark.slow
 def test_a_marker_is_copied_and_pickled(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     marked = marker.embed(speech, RATE, "ok")
     for twin in (pickle.loads(pickle.dumps(marker)), copy.copy(marker), copy.deepcopy(marker)):
@@ -80,6 +83,7 @@ def test_a_marker_is_copied_and_pickled(marker: ideaw.Marker, speech: NDArray[np
         np.testing.assert_array_equal(twin.embed(speech, RATE, "ok"), marked)
 
 
+@pytest.mark.slow
 def test_a_secret_key_does_not_leave_the_process_with_its_marker(
     keyed: ideaw.Marker, speech: NDArray[np.float32]
 ) -> None:
@@ -96,6 +100,7 @@ def _detect(marker: ideaw.Marker, marked: NDArray[np.float32], answers: Any) -> 
     answers.put(marker.detect(marked, RATE).message)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_fork_from_a_busy_parent_works(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:

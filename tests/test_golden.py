@@ -30,6 +30,7 @@ def message_of(entry: dict[str, Any]) -> str | bytes | tuple[int, ...]:
     return bytes.fromhex(entry["bytes"]) if "bytes" in entry else tuple(map(int, entry["bits"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "entry"), FILES, ids=[f"{folder.name}/{entry['file']}" for folder, entry in FILES])
 def test_marks_of_earlier_versions_are_found(folder: Path, entry: dict[str, Any]) -> None:
     key = ideaw.Key(bytes.fromhex(MANIFESTS[folder]["secret_key"]))

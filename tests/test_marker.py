@@ -48,6 +48,7 @@ def _snrs(before: NDArray, after: NDArray, rate: int) -> NDArray[np.float64]:
 # Messages and marks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", ["hey", "€", b"\x00\xff\x01", (0, 1, 1, 0, 1), (1,) * 32])
 def test_a_message_comes_back_as_it_was(marker: ideaw.Marker, speech: NDArray[np.float32], message: object) -> None:
     found = marker.detect(marker.embed(speech, 16_000, message), 16_000)  # type: ignore[arg-type]
@@ -93,6 +94,7 @@ def test_shape_and_type_stay_and_every_second_keeps_its_snr(
     assert _snrs(samples, out, rate).min() >= 25 - (0.1 if dtype == "float16" else 0)
 
 
+@pytest.mark.slow
 def test_the_asked_strength_is_nearly_used(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     for snr in (20.0, 30.0):
         snrs = _snrs(music, marker.embed(music, 44_100, "a", snr=snr), 44_100)
@@ -100,6 +102,7 @@ def test_the_asked_strength_is_nearly_used(marker: ideaw.Marker, music: NDArray[
         assert np.median(snrs) < snr + 3
 
 
+@pytest.mark.slow
 def test_nothing_above_8_khz_is_touched(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     audio = music.astype(np.float64)
     added = marker.embed(audio, 44_100, "a") - audio
@@ -108,6 +111,7 @@ def test_nothing_above_8_khz_is_touched(marker: ideaw.Marker, music: NDArray[np.
     assert 10 * np.log10(power[high].sum() / power.sum()) < -60
 
 
+@pytest.mark.slow
 def test_quiet_integer_audio_keeps_its_snr(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     for peak, snr in ((100, 20), (300, 30), (1000, 30)):
         quiet = np.rint(speech / np.abs(speech).max() * peak).astype(np.int16)
@@ -116,6 +120,7 @@ def test_quiet_integer_audio_keeps_its_snr(marker: ideaw.Marker, speech: NDArray
         assert np.isfinite(snrs[2:]).all()  # the first seconds hold a pause
 
 
+@pytest.mark.slow
 def test_silent_seconds_carry_nothing(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     audio = music.copy()
     audio[2 * 44_100 : 3 * 44_100] = 0
@@ -432,6 +437,7 @@ def _strange(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> dict[
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(_strange(np.zeros(96_000), np.zeros(96_000))))
 def test_nothing_is_found_where_nothing_is(
     marker: ideaw.Marker, speech: NDArray[np.float32], strings: NDArray[np.float32], kind: str
@@ -472,6 +478,7 @@ def test_a_message_of_any_length_is_spread_over_seconds(
     assert (short.found, len(short.segments)) == (False, 1)
 
 
+@pytest.mark.slow
 def test_capacity_is_what_fits(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     assert marker.capacity(0.99) == 0
     assert marker.capacity(1) == 4
@@ -563,6 +570,7 @@ def test_an_empty_stream_gives_nothing(marker: ideaw.Marker) -> None:
             list(marker.embed_stream([np.ones(length)], 16_000, "hey"))
 
 
+@pytest.mark.slow
 def test_a_stream_is_searched_as_the_whole_is(marker: ideaw.Marker, marked_scene: NDArray[np.float32]) -> None:
     whole = marker.detect(marked_scene, 16_000, speeds="none")
     *early, last = marker.detect_stream(_pieces(marked_scene, 30_000), 16_000, latency=300)
@@ -708,6 +716,7 @@ def test_a_marker_may_be_shared_between_threads(speech: NDArray[np.float32]) -> 
     assert found == list("abcd")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind_on_the_machine(tmp_path: Path) -> None:
     script = "import ideaw, numpy; ideaw.load().detect(numpy.ones(16_000), 16_000)"
     places = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
@@ -718,6 +727,7 @@ def test_nothing_is_left_behind_on_the_machine(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     script = "import ideaw, sys; print(*(set(sys.modules) & {'torch', 'scipy', 'yaml', 'onnxruntime', 'av'}))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -852,6 +862,7 @@ def test_bad_files_get_one_line_and_nothing_is_written(
             marker.detect_file(source)
 
 
+@pytest.mark.slow
 def test_files_without_a_marker_at_hand(speech: NDArray[np.float32], tmp_path: Path) -> None:
     model = os.environ.get("IDEAW_TEST_MODEL")
     sf.write(tmp_path / "in.wav", speech, 16_000)
@@ -871,6 +882,7 @@ def _square(dtype: str) -> NDArray:
     return wave.astype(dtype) if dtype == "float32" else (wave * 32_767).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 def test_a_mark_that_would_be_clipped_away_is_refused(marker: ideaw.Marker, dtype: str, tmp_path: Path) -> None:
     square = _square(dtype)
@@ -884,6 +896,7 @@ def test_a_mark_that_would_be_clipped_away_is_refused(marker: ideaw.Marker, dtyp
     assert marker.detect(marker.embed(quieter, 16_000, "hey"), 16_000).message == "hey"
 
 
+@pytest.mark.slow
 def test_loud_music_that_clips_is_marked_all_the_same(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     loud = np.clip(10 * music, -1, 1)  # a fifth of the samples are at full scale
     out = marker.embed(loud, 44_100, "hey")

@@ -25,6 +25,7 @@ def one_line(problem: pytest.ExceptionInfo[BaseException]) -> bool:
     return bool(str(problem.value)) and "\n" not in str(problem.value)
 
 
+@pytest.mark.slow
 def test_a_float_rate_is_taken(marker: ideaw.Marker, music: NDArray[np.float32]) -> None:
     excerpt = music[: 3 * 44_100]
     marked = np.concatenate(list(marker.embed_stream(blocks(excerpt, 44_100), 44_100.0, "ok")))

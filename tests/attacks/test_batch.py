@@ -32,6 +32,7 @@ def test_every_other_attack_of_the_catalogue_is_trained_on() -> None:
     assert set(TRAINING) - {"coarse"} == set(catalogue.ATTACKS) - {"aac", "overmark"} - catalogue.MEASURED_ONLY
 
 
+@pytest.mark.slow
 @every_layer
 def test_gradients_are_finite_and_everywhere(name: str, x: Tensor) -> None:
     attacked = LAYERS[name](x.requires_grad_(), Draw.at(1, 2, "cpu"))

@@ -159,6 +159,7 @@ def test_blocks_are_the_whole_file_whatever_their_size(folder: Path, name: str) 
         assert source.num_samples in (None, len(whole.samples))
 
 
+@pytest.mark.slow
 def test_a_varying_mp3_without_an_index_is_spliced_exactly(folder: Path, tmp_path: Path) -> None:
     """What libsndfile sees is the file with an index put in; made here as a real file, and read the plain way."""
     data = (folder / "bare.mp3").read_bytes()
@@ -181,6 +182,7 @@ def test_frames_are_found_wherever_pieces_of_the_file_end(garbage: bytes, zeros:
     assert (stream.start, stream.num_frames, stream.bitrate) == (len(opening), frames, 128)
 
 
+@pytest.mark.slow
 def test_a_flac_of_unknown_length_is_read_to_its_end(folder: Path, tmp_path: Path) -> None:
     length = int.from_bytes((data := bytearray((folder / "a.flac").read_bytes()))[18:26], "big")
     data[18:26] = (length >> 36 << 36).to_bytes(8, "big")  # as an encoder that writes to a pipe leaves it

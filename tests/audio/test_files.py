@@ -176,6 +176,7 @@ def test_every_mp3_bitrate_is_the_one_asked_for(tmp_path: Path, music: np.ndarra
         assert found >= min(bitrate, mpeg.max_bitrate(rate))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
 def test_variable_mp3_becomes_constant_and_not_lower(tmp_path: Path, music: np.ndarray, level: float) -> None:
     sf.write(tmp_path / "a.mp3", music, 44_100, bitrate_mode="VARIABLE", compression_level=level)
@@ -201,6 +202,7 @@ def test_variable_mp3_without_an_index_is_read_to_its_end(tmp_path: Path, music:
     assert len(recording.samples) >= len(music)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "channels"), [(16_000, 1), (44_100, 1), (44_100, 2), (48_000, 2)])
 def test_vorbis_keeps_its_quality(tmp_path: Path, music: np.ndarray, rate: int, channels: int) -> None:
     for level in (0.0, 0.3, 0.5, 0.95):
@@ -213,6 +215,7 @@ def test_vorbis_keeps_its_quality(tmp_path: Path, music: np.ndarray, rate: int, 
         assert read(tmp_path / "b.ogg").encoding.bitrate == first.encoding.bitrate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bitrate", [32, 64, 128, 256])
 def test_opus_and_aac_keep_their_bitrate(tmp_path: Path, music: np.ndarray, bitrate: int) -> None:
     for extension, container, subtype in (("opus", "OGG", "OPUS"), ("m4a", "M4A", "AAC")):
@@ -220,6 +223,7 @@ def test_opus_and_aac_keep_their_bitrate(tmp_path: Path, music: np.ndarray, bitr
         assert read(tmp_path / f"a.{extension}").encoding.bitrate == pytest.approx(bitrate, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8_000, 11_025, 16_000, 22_050, 44_100, 48_000, 96_000])
 @pytest.mark.parametrize("channels", [1, 2, 6])
 def test_m4a_keeps_its_length_at_every_rate(tmp_path: Path, speech: np.ndarray, rate: int, channels: int) -> None:
@@ -379,6 +383,7 @@ def test_a_link_is_written_through(tmp_path: Path, speech: np.ndarray) -> None:
 # One line for every mistake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extension", ["wav", "rf64", "flac", "ogg", "opus", "aiff", "au", "w64", "m4a"])
 @pytest.mark.parametrize("part", [0.3, 0.7, 0.99])
 def test_a_truncated_file_is_refused(tmp_path: Path, music: np.ndarray, extension: str, part: float) -> None:

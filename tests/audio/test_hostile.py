@@ -148,6 +148,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_will_do(tmp_path: Path, speech: np.ndarray, name: str) -> None:
     for extension in ("wav", "flac", "mp3", "ogg", "m4a"):
@@ -157,6 +158,7 @@ def test_any_name_will_do(tmp_path: Path, speech: np.ndarray, name: str) -> None
     assert len(os.listdir(tmp_path)) == 5
 
 
+@pytest.mark.slow
 def test_a_name_in_the_folder_one_is_in(tmp_path: Path) -> None:
     script = (
         "import numpy as np\n"

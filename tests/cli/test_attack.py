@@ -10,6 +10,7 @@ from ideaw.attacks.catalogue import ATTACKS
 from tests.cli.conftest import run, run_process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_attack_changes_a_file(tmp_path: Path, spoken: Path, name: str) -> None:
     source, target = tmp_path / "in.wav", tmp_path / "out.wav"

@@ -31,6 +31,7 @@ def test_version_and_help() -> None:
         assert run(command, "--help").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--help",), ("train", "--help"), ("attack", "--list"), ("models",)])
 def test_nothing_heavy_is_imported_before_it_is_needed(arguments: tuple[str, ...]) -> None:
     done = subprocess.run(
@@ -41,6 +42,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed(arguments: tuple[str, ...
     assert imported & HEAVY == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("nonsense",), ("embed",), ("embed", "a.wav", "b.wav"), ("detect", "--what")])
 def test_a_command_line_that_is_wrong_ends_with_2(arguments: tuple[str, ...]) -> None:
     ran = run_process(*arguments)

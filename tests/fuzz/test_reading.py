@@ -65,6 +65,7 @@ def test_broken_files_do_no_harm(tmp_path: Path, originals: dict[str, bytes], se
     assert 0.3 < refused / count < 0.9  # else the mutations break nothing, or everything at once
 
 
+@pytest.mark.slow
 def test_whole_files_are_read(tmp_path: Path, originals: dict[str, bytes]) -> None:
     for name, content in originals.items():
         (tmp_path / name).write_bytes(content)

@@ -274,6 +274,7 @@ def test_every_way_around_a_ring_has_its_say_where_it_is_cut(size: tuple[int, in
         np.testing.assert_allclose(found[sure:], odds_of_all(row, rest, words), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(13, 312), (14, 168)])
 def test_odds_of_a_short_ring_come_close_to_those_of_all_words(size: tuple[int, int]) -> None:
     # Ways that begin elsewhere than they end are no words, but count; the shorter the ring, the more of them there are.

@@ -61,6 +61,7 @@ def _snr(marked: Tensor, audio: Tensor) -> Tensor:
     return 10 * torch.log10(audio.double().square().sum(1) / residual.square().sum(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gain", [1.0, 0.25])
 @pytest.mark.parametrize("config", [NetConfig(), SMALL_PAPER], ids=["ours", "paper"])
 @torch.no_grad()
@@ -91,6 +92,7 @@ def test_without_a_limit_the_residual_is_the_networks_own(
     assert torch.allclose(limited, marked, atol=1e-6)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_untrained_network_reads_its_mark(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both, marked: Tensor
@@ -109,6 +111,7 @@ def test_the_papers_network_reads_its_mark_too_if_it_has_our_shortcuts(seconds: 
     assert _right(model.extract(marked, model.carriers()), slots) > 0.9
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_stage_one_alone_is_read_without_stage_two(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both
@@ -134,6 +137,7 @@ def test_a_mark_is_read_at_the_phase_it_was_embedded_at(
     assert abs(right[2] - 0.5) < 0.1
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_polarity_changes_nothing(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
     for changed, original in zip(model.extract(-marked, carriers), model.extract(marked, carriers), strict=True):
@@ -149,6 +153,7 @@ def test_half_a_hop_changes_little(model: Ideaw, carriers: tuple[Carriers, Carri
     assert torch.corrcoef(torch.stack([before.flatten(), after.flatten()]))[0, 1] > 0.97
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_gain_changes_little(model: Ideaw, carriers: tuple[Carriers, Carriers], marked: Tensor) -> None:
     for changed, original in zip(model.extract(0.1 * marked, carriers), model.extract(marked, carriers), strict=True):

@@ -64,6 +64,7 @@ def test_the_last_rows_leave_as_many_as_the_codecs_share(model: Ideaw, pool: Seg
     assert torch.equal(in_flight.batch.padded[:, SEGMENT], result.host[5:])
 
 
+@pytest.mark.slow
 def test_what_is_decoded_is_what_the_codecs_make_of_what_was_sent(model: Ideaw, pool: SegmentPool) -> None:
     in_flight = _step(model, pool, CODED, 8, 0).in_flight
     assert in_flight is not None
@@ -75,6 +76,7 @@ def test_what_is_decoded_is_what_the_codecs_make_of_what_was_sent(model: Ideaw, 
     assert torch.equal(in_flight.error(), torch.from_numpy(decoded) - in_flight.marked)
 
 
+@pytest.mark.slow
 def test_in_the_next_step_they_come_first_and_are_marked_anew(
     model: Ideaw, pool: SegmentPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

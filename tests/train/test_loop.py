@@ -94,6 +94,7 @@ def test_a_stopped_run_goes_on_exactly(recipe: Recipe, folder: Path, tmp_path: P
     assert facts["step"] == recipe.steps
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_weights(folder: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         _train(replace(OURS, seed=seed), folder, tmp_path / str(seed), stop_after=1)
@@ -149,11 +150,13 @@ def test_logs_are_json_lines_and_tensorboard(recipe: Recipe, folder: Path, tmp_p
     assert events.stat().st_size > 100
 
 
+@pytest.mark.slow
 def test_a_run_is_validated_and_saved_on_its_way(folder: Path, tmp_path: Path) -> None:
     _train(OURS, folder, tmp_path, stop_after=3, validate_every=2)
     assert [line["step"] for line in _log(tmp_path) if "valid_clean" in line] == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_level_by_construction_is_the_level_that_is_logged(folder: Path, tmp_path: Path) -> None:
     _train(replace(OURS, snr_ramp=0.0, snr_spread=0.0), folder, tmp_path, stop_after=1)
     assert _log(tmp_path)[0]["snr"] == pytest.approx(30, abs=0.01)
@@ -193,6 +196,7 @@ def test_the_average_follows_the_weights(folder: Path, tmp_path: Path) -> None:
         assert torch.allclose(saved[2]["average"][name], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_that_was_saved_before_networks_had_a_choice_that_they_have_now(
     folder: Path, tmp_path: Path
 ) -> None:
