@@ -186,7 +186,7 @@ def _longest_on_one_thread(speed: Result, task: str) -> list[Result]:
 def _payload(model: str) -> str:
     """Bits of a message in every second, and with its kind and check."""
     coded = int(model.split("+")[0])
-    return f"{layout(coded).payload} ({coded} with kind and check)"
+    return f"{layout(coded).content_bits} ({coded} with kind and check)"
 
 
 def main() -> None:

@@ -9,16 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.engine.decode import (
-    LONG_CHANCE,
-    MESSAGE_P,
-    Decoded,
-    _likeliest,
-    chernoff_log_p,
-    contradicts,
-    decode_certain,
-    decode_seconds,
-)
+from ideaw.engine.decode import EARLY_STOP_P, Decoded, contradicts, decode_repeated, decode_seconds
+from ideaw.engine.long_messages import LONG_MESSAGE_P, list_decode
+from ideaw.engine.significance import MESSAGE_P, chernoff_log_p
 from ideaw.keys import PUBLIC, Key
 from ideaw.modem.fec import FecCode, fec_code, usual_slots
 from ideaw.payload.framing import Plan
@@ -74,7 +67,7 @@ def test_a_short_message_is_read_from_a_second_and_from_the_sum_of_many(content:
 
 def test_the_runner_up_is_the_word_that_fits_next_best() -> None:
     values = received(frames_of("abcd", 46, 1), 1.0)[0]
-    first, second = _likeliest(code(46).decode_word(values))
+    first, second = list_decode(code(46).decode_word(values))
     one, two = (values @ (2.0 * code(46).encode(bits) - 1) for bits in (first, second))
     assert one > two
     rng = np.random.default_rng(1)
@@ -91,7 +84,7 @@ def test_a_long_message_comes_back_with_its_type(content: Content, bits: int, ke
     plan = Plan.of(Message(content), bits, key)
     found = decode_seconds(received(plan.payloads_for(plan.needed), 3), code(bits), key)
     assert found.message == Message(content)
-    assert found.p_value == LONG_CHANCE < 1e-6
+    assert found.p_value == LONG_MESSAGE_P < 1e-6
     assert np.array_equal(found.payloads, plan.payloads_for(plan.needed))
 
 
@@ -289,16 +282,16 @@ def test_what_some_seconds_surely_say_is_told_for_all(bits: int) -> None:
     frames = frames_of("a", bits, 12)
     values = received(frames, 10)
     values[np.arange(12) % 3 > 0] = 0
-    found = decode_certain(values, code(bits))
-    assert found is not None
-    assert np.array_equal(found, frames)
+    decoded = decode_repeated(values, code(bits))
+    assert decoded.p_value <= EARLY_STOP_P
+    assert np.array_equal(decoded.payloads, frames)
     assert not contradicts(values, frames, code(bits)).any()
-    assert decode_certain(received(frames[:1], 0), code(bits)) is None
+    assert decode_repeated(received(frames[:1], 0), code(bits)).p_value > EARLY_STOP_P
 
 
 def test_what_takes_several_seconds_is_not_said_by_some() -> None:
-    assert decode_certain(received(frames_of("a longer text", 46, 12), 20), code(46)) is None
-    assert decode_certain(np.zeros((3, usual_slots(46))), code(46)) is None
+    assert decode_repeated(received(frames_of("a longer text", 46, 12), 20), code(46)).message is None
+    assert decode_repeated(np.zeros((3, usual_slots(46))), code(46)).message is None
 
 
 def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_that_were_not_read() -> None:
@@ -308,3 +301,20 @@ def test_seconds_that_say_something_else_disagree_and_so_do_those_beside_them_th
     values[[1, 2, 4, 5, 7, 8, 10, 11]] = 0
     assert contradicts(values, frames, code(46)).tolist() == 5 * [False] + 7 * [True]
     assert not contradicts(np.zeros((4, usual_slots(46))), frames[:4], code(46)).any()
+
+
+@pytest.mark.parametrize(("bits", "check_bits"), [(46, 11), (22, 9), (10, 3)])
+def test_a_p_value_covers_all_words_that_pass_the_check(bits: int, check_bits: int) -> None:
+    values = received(frames_of("a" if bits > 10 else (1, 0, 1), bits, 3), 2)
+    decoded = decode_seconds(values, code(bits))
+    assert decoded.trials == 2 ** (bits - check_bits)
+    one_word = chernoff_log_p(values.sum(0), code(bits).encode(decoded.llrs > 0))
+    assert decoded.p_value == pytest.approx(decoded.trials * exp(one_word), rel=1e-9)
+    nothing = decode_seconds(np.zeros((3, usual_slots(bits))), code(bits))
+    assert (nothing.message, nothing.p_value, nothing.trials) == (None, 1, decoded.trials)
+
+
+def test_the_p_value_of_a_long_message_covers_all_body_checks() -> None:
+    decoded = decode_seconds(received(frames_of("track-0042", 46, 10), 4), code(46))
+    assert decoded.message == Message("track-0042")
+    assert decoded.p_value == LONG_MESSAGE_P == decoded.trials / 2**32

@@ -13,7 +13,7 @@ from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC, Key
 from ideaw.payload.checks import body_check
 from ideaw.payload.erasures import values_at
-from ideaw.payload.framing import LEAST_BITS, Block, Plan, capacity, long_layout, parse_body
+from ideaw.payload.framing import MIN_LONG_PAYLOAD_BITS, Block, Plan, capacity, long_layout, parse_body
 from ideaw.payload.message import Content, Message
 
 KEY = Key(bytes(range(16)))
@@ -40,7 +40,7 @@ def test_any_blocks_that_are_enough_give_the_message(content: Content, size: int
         return
     parts = long_layout(size)
     assert parts is not None
-    assert plan.period_payloads.shape == (min(2 * plan.needed, parts.most), size)
+    assert plan.period_payloads.shape == (min(2 * plan.needed, parts.max_blocks), size)
     chosen = random.sample(range(len(plan.period_payloads)), plan.needed)
     blocks = [parts.decode_block(plan.period_payloads[index], key) for index in chosen]
     assert [block.index for block in blocks] == chosen
@@ -54,13 +54,13 @@ def test_any_blocks_that_are_enough_give_the_message(content: Content, size: int
     assert parse_body(bytes(damaged), size, key) is None
 
 
-@given(st.integers(LEAST_BITS, 128), st.data(), KEYS)
+@given(st.integers(MIN_LONG_PAYLOAD_BITS, 128), st.data(), KEYS)
 def test_a_frame_says_its_block(size: int, data: st.DataObject, key: Key) -> None:
     parts = long_layout(size)
     assert parts is not None
-    needed = data.draw(st.integers(1, parts.most))
+    needed = data.draw(st.integers(1, parts.max_blocks))
     index = data.draw(st.integers(0, parts.period(needed) - 1))
-    block = Block(index, needed, data.draw(st.binary(min_size=parts.size, max_size=parts.size)))
+    block = Block(index, needed, data.draw(st.binary(min_size=parts.data_bytes, max_size=parts.data_bytes)))
     frame = parts.encode_block(block, key)
     assert frame.shape == (size,)
     assert parts.decode_block(frame, key) == block
@@ -76,7 +76,7 @@ def test_frames_are_divided_as_the_models_need_it() -> None:
     for size, division in ((46, (8, 3, 0, 11)), (22, (5, 1, 0, 6)), (30, (8, 1, 0, 11)), (128, (8, 13, 2, 11))):
         parts = long_layout(size)
         assert parts is not None
-        assert (parts.index, parts.size, parts.spare, parts.check) == division
+        assert (parts.index_bits, parts.data_bytes, parts.spare_bits, parts.check_bits) == division
     assert long_layout(10) is None
 
 
@@ -119,6 +119,7 @@ def test_audio_that_is_too_short_is_told_how_long_it_must_be(seconds: float, has
     assert str(caught.value) == f"this message needs at least 5 seconds; the audio has {has}"
 
 
+@pytest.mark.slow
 @given(st.floats(0, 400), st.sampled_from([10, 22, 46, 128]))
 @settings(deadline=None, max_examples=50)
 def test_capacity_is_what_fits(seconds: float, size: int) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC, Key
-from ideaw.payload.message import KIND_BITS, LONG, Content, Message, layout
+from ideaw.payload.message import KIND_BITS, LONG_KIND, Content, Message, layout
 
 SIZES = st.sampled_from([10, 22, 46])
 """Message bits of the models that are shipped."""
@@ -21,15 +21,18 @@ def fitting(draw: st.DrawFn) -> tuple[Message, int]:
     """A message that fits into a model of so many bits."""
     size = draw(SIZES)
     room = layout(size)
-    kinds = [st.lists(st.integers(0, 1), min_size=1, max_size=room.payload).map(tuple)]
-    if room.bytes:
-        kinds.append(st.binary(min_size=1, max_size=room.bytes))
+    kinds = [st.lists(st.integers(0, 1), min_size=1, max_size=room.content_bits).map(tuple)]
+    if room.content_bytes:
+        kinds.append(st.binary(min_size=1, max_size=room.content_bytes))
         kinds.append(
-            st.text(LETTERS, min_size=1, max_size=room.bytes).filter(lambda text: len(text.encode()) <= room.bytes)
+            st.text(LETTERS, min_size=1, max_size=room.content_bytes).filter(
+                lambda text: len(text.encode()) <= room.content_bytes
+            )
         )
     return Message(draw(st.one_of(kinds))), size
 
 
+@pytest.mark.slow
 @given(fitting())
 def test_a_message_comes_back_as_it_was(given: tuple[Message, int]) -> None:
     message, size = given
@@ -58,6 +61,7 @@ def test_a_burst_as_long_as_the_check_is_detected() -> None:
             assert Message.decode(damaged) is None
 
 
+@pytest.mark.slow
 def test_random_bits_pass_as_rarely_as_the_check_is_long() -> None:
     rng = np.random.default_rng(1)
     passed = sum(Message.decode(frame) is not None for frame in rng.integers(0, 2, (20_000, 46)))
@@ -73,7 +77,7 @@ def test_constant_frames_are_no_message(size: int) -> None:
 def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
     frames = (Message((0, 1) * 16).encode(46), Message("abcd").encode(46))
     for frame in frames:
-        assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG
+        assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG_KIND
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_under_a_key_only_the_check_differs(given: tuple[Message, int], secret: 
     key = Key(secret)
     frame = message.encode(size, key)
     assert Message.decode(frame, key) == message
-    says = size - layout(size).check
+    says = size - layout(size).check_bits
     assert np.array_equal(frame[:says], message.encode(size, PUBLIC)[:says])
 
 
@@ -117,7 +121,7 @@ def test_what_has_a_frame_fits(given: tuple[Message, int]) -> None:
     message, size = given
     assert message.fits(size)
     assert not Message(bytes(5)).fits(46)
-    assert not Message((0,) * (layout(size).payload + 1)).fits(size)
+    assert not Message((0,) * (layout(size).content_bits + 1)).fits(size)
 
 
 def test_users_give_text_bytes_or_bits() -> None:

@@ -15,34 +15,35 @@ from ideaw.cli import console, options
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality.fidelity import lowest_snr, snr
 
-TEXT = "IDEA"
-BITRATE = 64
+DEMO_TEXT = "IDEA"
+DEMO_MP3_KBPS = 64
 """kbit/s: the paper's strongest compression."""
-CUT = (1.234, 3.3)
+DEMO_CUT_SECONDS = (1.234, 3.3)
 """Where the piece begins and how long it is, in seconds: off every border of the mark."""
 
 
 def demo(
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this folder.")] = None,
     model: options.Model = None,
+    threads: options.Threads = None,
 ) -> None:
     """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
-        found = _show(keep, model)
+        found = _show(keep, model, threads)
     else:
         with tempfile.TemporaryDirectory(prefix="ideaw-demo-") as folder:
-            found = _show(Path(folder), model)
+            found = _show(Path(folder), model, threads)
     raise typer.Exit(0 if found else 1)
 
 
-def _show(folder: Path, model: str | None) -> bool:
+def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     """Do it all in `folder`, a line for each step; whether the message came through."""
     source, marked, coded, piece = (folder / name for name in ("music.ogg", "marked.wav", "marked.mp3", "piece.wav"))
     source.write_bytes(resources.files("ideaw").joinpath("samples", source.name).read_bytes())
     original = files.read(source)
     rate, seconds = original.rate, len(original.samples) / original.rate
-    marker = ideaw.load(model)
+    marker = ideaw.load(model, threads=threads)
     message = _message(marker.message_bits)
     console.say(f"sample    {seconds:g} s of a string orchestra at {rate} Hz in stereo; model {marker.card.name}")
 
@@ -57,22 +58,22 @@ def _show(folder: Path, model: str | None) -> bool:
     )
 
     began = time.perf_counter()
-    files.write(coded, samples, rate, Encoding("MP3", "MPEG_LAYER_III", BITRATE))
+    files.write(coded, samples, rate, Encoding("MP3", "MPEG_LAYER_III", DEMO_MP3_KBPS))
     sizes = f"{marked.stat().st_size / 1000:.0f} kB of WAV → {coded.stat().st_size / 1000:.0f} kB"
-    console.say(f"MP3       at {BITRATE} kbit/s in {time.perf_counter() - began:.1f} s; {sizes}")
+    console.say(f"MP3       at {DEMO_MP3_KBPS} kbit/s in {time.perf_counter() - began:.1f} s; {sizes}")
 
-    start, length = (round(value * rate) for value in CUT)
+    start, length = (round(value * rate) for value in DEMO_CUT_SECONDS)
     files.write(piece, files.read(coded).samples[start : start + length], rate)
-    console.say(f"cut       to the {CUT[1]:g} s from {CUT[0]:g} s on; the rest is gone")
+    console.say(f"cut       to the {DEMO_CUT_SECONDS[1]:g} s from {DEMO_CUT_SECONDS[0]:g} s on; the rest is gone")
 
     began = time.perf_counter()
-    answer = marker.detect_file(piece)
-    console.say(f"searched  {CUT[1]:g} s in {time.perf_counter() - began:.1f} s: {answer}")
-    found = answer.message == message
+    detection = marker.detect_file(piece)
+    console.say(f"searched  {DEMO_CUT_SECONDS[1]:g} s in {time.perf_counter() - began:.1f} s: {detection}")
+    found = detection.message == message
     console.say(f"The message {Message(message)} was {'found' if found else 'NOT found'} after MP3 and a cut.")
     return found
 
 
 def _message(message_bits: int) -> Content:
     """As much of the text as a model holds; some bits, where it holds no text."""
-    return TEXT[: layout(message_bits).bytes] or (1, 0, 1)
+    return DEMO_TEXT[: layout(message_bits).content_bytes] or (1, 0, 1)

@@ -1,1 +1,1 @@
-"""What a mark says: text, bytes or bits as the bits of one second and back, and the code that locates it."""
+"""Payloads: text, bytes or bits as the bits of one second or of several, and back. Nothing acoustic."""

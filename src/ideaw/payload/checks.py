@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ideaw.keys import PUBLIC, derive
 
-POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
+CRC_POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
 """Bits of a CRC → its polynomial; every one has two terms at least, so no flipped bit goes unseen."""
 
-WHOLE_BYTES = 4
+BODY_CHECK_BYTES = 4
 """Of the check over a message that is spread over seconds."""
 
 
@@ -31,8 +31,8 @@ def payload_check(bits: NDArray[np.uint8], width: int, key: bytes = PUBLIC) -> N
 def body_check(data: bytes, key: bytes = PUBLIC) -> bytes:
     """The check of a message that is spread over seconds: CRC-32, or the beginning of a MAC."""
     if key == PUBLIC:
-        return zlib.crc32(data).to_bytes(WHOLE_BYTES, "big")
-    return _mac(data, b"check of a long message", key)[:WHOLE_BYTES]
+        return zlib.crc32(data).to_bytes(BODY_CHECK_BYTES, "big")
+    return _mac(data, b"check of a long message", key)[:BODY_CHECK_BYTES]
 
 
 def _mac(data: bytes, label: bytes, key: bytes) -> bytes:
@@ -43,10 +43,10 @@ def _crc(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     register, top = (1 << width) - 1, width - 1
     for bit in bits:
         feedback = register >> top & 1 ^ int(bit)
-        register = (register << 1 & (1 << width) - 1) ^ (POLYNOMIALS[width] if feedback else 0)
-    return binary(register, width)
+        register = (register << 1 & (1 << width) - 1) ^ (CRC_POLYNOMIALS[width] if feedback else 0)
+    return to_bits(register, width)
 
 
-def binary(value: int, width: int) -> NDArray[np.uint8]:
+def to_bits(value: int, width: int) -> NDArray[np.uint8]:
     """An integer as `(width,)` bits, the highest first."""
     return np.array([value >> place & 1 for place in reversed(range(width))], np.uint8)

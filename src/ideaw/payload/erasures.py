@@ -23,7 +23,7 @@ def values_at(wanted: NDArray[np.integer], points: NDArray[np.integer], blocks: 
     weights = powers[exponents % 255]
     same = wanted[:, None] == points
     weights[same.any(-1)] = same[same.any(-1)]
-    return np.bitwise_xor.reduce(products[weights[:, :, None], blocks], axis=1)
+    return np.asarray(np.bitwise_xor.reduce(products[weights[:, :, None], blocks], axis=1))
 
 
 @cache

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC
 from ideaw.payload import checks
-from ideaw.payload.checks import POLYNOMIALS, WHOLE_BYTES, binary
+from ideaw.payload.checks import BODY_CHECK_BYTES, CRC_POLYNOMIALS, to_bits
 from ideaw.payload.erasures import values_at
-from ideaw.payload.message import KIND_BITS, LONG, Message, layout
+from ideaw.payload.message import KIND_BITS, LONG_KIND, Message, layout
 
-LEAST_BITS = 22
+MIN_LONG_PAYLOAD_BITS = 22
 """Message bits from which on a frame can be a part of a longer message."""
 
-INDEX_BITS = 8
+MAX_INDEX_BITS = 8
 """As many as points of GF(256); fewer where a frame has no room for them."""
 
-BYTES, BITS = 0x40, 0x80
+BODY_BYTES_FLAG, BODY_BITS_FLAG = 0x40, 0x80
 """A long message begins with a byte that says what it is, text (0), bytes or bits, plus how much of it is padding:
 bytes of text or bytes, bits of bits."""
 
-OVERHEAD = 1 + WHOLE_BYTES
+BODY_OVERHEAD_BYTES = 1 + BODY_CHECK_BYTES
 """Bytes of a long message that are not the user's."""
 
 
@@ -45,55 +45,60 @@ class Block:
 
 @dataclass(frozen=True)
 class LongLayout:
-    """How the bits of a frame of kind LONG are divided: kind, `index`, 8 · `size` of data, `spare` zeros, `check`.
+    """How the bits of a frame of kind LONG_KIND are divided: kind, `index`, 8 · `size` of data, `spare` zeros, `check`.
 
     How many blocks are needed is added to the check, bit by bit. One second alone leaves it open to a few bits
     which number is meant; all seconds of a file agree on one, and under that one every check counts in full.
     """
 
-    index: int
-    size: int
-    spare: int
-    check: int
+    index_bits: int
+    data_bytes: int
+    spare_bits: int
+    check_bits: int
 
     @property
-    def most(self) -> int:
+    def max_blocks(self) -> int:
         """Blocks that can be told apart."""
-        return 1 << self.index
+        return 1 << self.index_bits
 
     def period(self, needed: int) -> int:
         """Different blocks of a message of which `needed` are needed."""
-        return min(2 * needed, self.most)
+        return min(2 * needed, self.max_blocks)
 
     def encode_block(self, block: Block, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """`(message_bits,)` zeros and ones."""
         data = np.unpackbits(np.frombuffer(block.data, np.uint8))
         opening = np.concatenate(
-            [binary(LONG, KIND_BITS), binary(block.index, self.index), data, np.zeros(self.spare, np.uint8)]
+            [
+                to_bits(LONG_KIND, KIND_BITS),
+                to_bits(block.index, self.index_bits),
+                data,
+                np.zeros(self.spare_bits, np.uint8),
+            ]
         )
-        needed = binary(block.needed - 1, self.check)
-        return np.concatenate([opening, checks.payload_check(opening, self.check, key) ^ needed])
+        needed = to_bits(block.needed - 1, self.check_bits)
+        return np.concatenate([opening, checks.payload_check(opening, self.check_bits, key) ^ needed])
 
     def decode_block(self, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
         """What `(message_bits,)` zeros and ones say; None if they are no such frame."""
         bits = np.asarray(frame).astype(np.uint8)
-        opening, check = bits[: -self.check], bits[-self.check :]
-        kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index, 8 * self.size]))
-        if _number(kind) != LONG or spare.any():
+        opening, check = bits[: -self.check_bits], bits[-self.check_bits :]
+        kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index_bits, 8 * self.data_bytes]))
+        if _number(kind) != LONG_KIND or spare.any():
             return None
-        needed = 1 + _number(check ^ checks.payload_check(opening, self.check, key))
+        needed = 1 + _number(check ^ checks.payload_check(opening, self.check_bits, key))
         block = Block(_number(index), needed, np.packbits(data).tobytes())
-        return block if needed <= self.most and block.index < self.period(needed) else None
+        return block if needed <= self.max_blocks and block.index < self.period(needed) else None
 
 
 def long_layout(message_bits: int) -> LongLayout | None:
     """How frames of a long message are divided; None where they are too small for that."""
-    if message_bits < LEAST_BITS:
+    if message_bits < MIN_LONG_PAYLOAD_BITS:
         return None
-    count = max(1, (message_bits - KIND_BITS - INDEX_BITS - max(POLYNOMIALS)) // 8)
+    count = max(1, (message_bits - KIND_BITS - MAX_INDEX_BITS - max(CRC_POLYNOMIALS)) // 8)
     rest = message_bits - KIND_BITS - 8 * count
-    index = min(INDEX_BITS, rest // 2)
-    check = min(max(POLYNOMIALS), rest - index)
+    index = min(MAX_INDEX_BITS, rest // 2)
+    check = min(max(CRC_POLYNOMIALS), rest - index)
     return LongLayout(index, count, rest - index - check, check)
 
 
@@ -115,11 +120,11 @@ class Plan:
         parts = long_layout(message_bits)
         if parts is None:
             raise MessageError(
-                f"the message is too long: this model holds {layout(message_bits).payload} bits, "
-                f"and only models of {LEAST_BITS} message bits or more spread longer ones over seconds"
+                f"the message is too long: this model holds {layout(message_bits).content_bits} bits, "
+                f"and only models of {MIN_LONG_PAYLOAD_BITS} message bits or more spread longer ones over seconds"
             )
         body = _body(message, parts, key)
-        data = np.frombuffer(body, np.uint8).reshape(-1, parts.size)
+        data = np.frombuffer(body, np.uint8).reshape(-1, parts.data_bytes)
         needed = len(data)
         blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
         frames = [parts.encode_block(Block(index, needed, each.tobytes()), key) for index, each in enumerate(blocks)]
@@ -137,23 +142,23 @@ class Plan:
 def capacity(seconds: float, message_bits: int) -> int:
     """Bytes of the longest text, or of other data, that audio of so many seconds can hold."""
     parts = long_layout(message_bits)
-    spread = 0 if parts is None else parts.size * min(floor(seconds), parts.most) - OVERHEAD
-    return max(layout(message_bits).bytes, spread) if seconds >= 1 else 0
+    spread = 0 if parts is None else parts.data_bytes * min(floor(seconds), parts.max_blocks) - BODY_OVERHEAD_BYTES
+    return max(layout(message_bits).content_bytes, spread) if seconds >= 1 else 0
 
 
 def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
     """The message in the data of all blocks; None if its check says that some are wrong."""
     parts = long_layout(message_bits)
     assert parts is not None
-    if checks.body_check(body[:-WHOLE_BYTES], key) != body[-WHOLE_BYTES:]:
+    if checks.body_check(body[:-BODY_CHECK_BYTES], key) != body[-BODY_CHECK_BYTES:]:
         return None
-    what, data = body[0], body[1:-WHOLE_BYTES]
+    what, data = body[0], body[1:-BODY_CHECK_BYTES]
     message: Message | None
-    if what >= BITS:
-        count = 8 * len(data) - (what - BITS)
+    if what >= BODY_BITS_FLAG:
+        count = 8 * len(data) - (what - BODY_BITS_FLAG)
         message = Message(tuple(map(int, np.unpackbits(np.frombuffer(data, np.uint8))[: max(count, 0)])))
     else:
-        message = _of_bytes(data[: max(len(data) - what % BYTES, 0)], what < BYTES)
+        message = _of_bytes(data[: max(len(data) - what % BODY_BYTES_FLAG, 0)], what < BODY_BYTES_FLAG)
     # A body that says the same in another way was not written by us.
     fits = message is not None and not message.fits(message_bits)
     return message if message is not None and fits and _body(message, parts, key) == body else None
@@ -168,16 +173,16 @@ def _of_bytes(data: bytes, is_text: bool) -> Message | None:
 
 def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
     """What a long message is, what it says, padding to whole blocks, and the check of all that."""
-    data, most = message.data, parts.most * parts.size - OVERHEAD
+    data, most = message.data, parts.max_blocks * parts.data_bytes - BODY_OVERHEAD_BYTES
     if len(data) > most:
         raise MessageError(
-            f"the message is {len(data)} bytes long, and this model holds at most {most}, in {parts.most} seconds"
+            f"the message is {len(data)} bytes long, and this model holds at most {most}, in {parts.max_blocks} seconds"
         )
-    room = -(-(len(data) + OVERHEAD) // parts.size) * parts.size - OVERHEAD
+    room = -(-(len(data) + BODY_OVERHEAD_BYTES) // parts.data_bytes) * parts.data_bytes - BODY_OVERHEAD_BYTES
     if isinstance(message.content, tuple):
-        opening = BITS + 8 * room - len(message.content)
+        opening = BODY_BITS_FLAG + 8 * room - len(message.content)
     else:
-        opening = room - len(data) + (0 if isinstance(message.content, str) else BYTES)
+        opening = room - len(data) + (0 if isinstance(message.content, str) else BODY_BYTES_FLAG)
     said = bytes([opening]) + data.ljust(room, b"\0")
     return said + checks.body_check(said, key)
 

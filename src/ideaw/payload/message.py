@@ -15,36 +15,36 @@ from numpy.typing import NDArray
 from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC
 from ideaw.payload import checks
-from ideaw.payload.checks import POLYNOMIALS, binary
+from ideaw.payload.checks import CRC_POLYNOMIALS, to_bits
 
 Content: TypeAlias = str | bytes | tuple[int, ...]
 """What a message says; bits are zeros and ones."""
 
 KIND_BITS = 3
-TEXT, BITS, ALL_BITS, LONG = 0, 5, 6, 7
-"""Kinds of frames; 1 to 4 are that many bytes, and LONG is a part of a message that is spread over seconds."""
+TEXT_KIND, BITS_KIND, FULL_BITS_KIND, LONG_KIND = 0, 5, 6, 7
+"""Kinds of frames; 1 to 4 are that many bytes, and LONG_KIND is a part of a message that is spread over seconds."""
 
-MOST_BYTES = 4
+MAX_SHORT_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Layout:
     """How a model's message bits are divided: `KIND_BITS`, then `payload` bits, then `check` bits."""
 
-    payload: int
-    check: int
+    content_bits: int
+    check_bits: int
 
     @property
-    def bytes(self) -> int:
+    def content_bytes(self) -> int:
         """Bytes of text or data that fit."""
-        return min(self.payload // 8, MOST_BYTES)
+        return min(self.content_bits // 8, MAX_SHORT_BYTES)
 
 
 def layout(message_bits: int) -> Layout:
     """The division of `message_bits` bits; `MessageError` if they are too few for any message."""
-    check = min(max(POLYNOMIALS), (message_bits - KIND_BITS) // 2)
-    if check < min(POLYNOMIALS):
-        least = KIND_BITS + 2 * min(POLYNOMIALS)
+    check = min(max(CRC_POLYNOMIALS), (message_bits - KIND_BITS) // 2)
+    if check < min(CRC_POLYNOMIALS):
+        least = KIND_BITS + 2 * min(CRC_POLYNOMIALS)
         raise MessageError(
             f"a model of {message_bits} message bits is too small for messages; at least {least} are needed"
         )
@@ -92,22 +92,26 @@ class Message:
     def fits(self, message_bits: int) -> bool:
         """Whether the message fits into one frame."""
         room = layout(message_bits)
-        return len(self.content) <= room.payload if isinstance(self.content, tuple) else len(self.data) <= room.bytes
+        return (
+            len(self.content) <= room.content_bits
+            if isinstance(self.content, tuple)
+            else len(self.data) <= room.content_bytes
+        )
 
     def encode(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """`(message_bits,)` zeros and ones; `MessageError` if the message does not fit."""
         room = layout(message_bits)
         kind, payload = self._filled(room)
-        opening = np.concatenate([binary(kind, KIND_BITS), payload])
-        return np.concatenate([opening, checks.payload_check(opening, room.check, key)])
+        opening = np.concatenate([to_bits(kind, KIND_BITS), payload])
+        return np.concatenate([opening, checks.payload_check(opening, room.check_bits, key)])
 
     @classmethod
     def decode(cls, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
         """The message in `(message_bits,)` zeros and ones; None if the check says that some are wrong."""
         bits = np.asarray(payload).astype(np.uint8)
         room = layout(len(bits))
-        opening, check = bits[: -room.check], bits[-room.check :]
-        if not np.array_equal(checks.payload_check(opening, room.check, key), check):
+        opening, check = bits[: -room.check_bits], bits[-room.check_bits :]
+        if not np.array_equal(checks.payload_check(opening, room.check_bits, key), check):
             return None
         content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), opening[KIND_BITS:], room)
         message = None if content is None else cls(content)
@@ -119,19 +123,23 @@ class Message:
         if len(self.content) == 0:
             raise MessageError("the message is empty")
         if isinstance(self.content, tuple):
-            missing = room.payload - len(self.content)
+            missing = room.content_bits - len(self.content)
             if missing < 0:
-                raise MessageError(f"{len(self.content)} bits are too many: this model holds {room.payload} bits")
+                raise MessageError(f"{len(self.content)} bits are too many: this model holds {room.content_bits} bits")
             bits = np.array(self.content, np.uint8)
-            return (ALL_BITS, bits) if missing == 0 else (BITS, np.append(bits, binary(1 << missing - 1, missing)))
+            return (
+                (FULL_BITS_KIND, bits)
+                if missing == 0
+                else (BITS_KIND, np.append(bits, to_bits(1 << missing - 1, missing)))
+            )
         data = self.data
-        if len(data) > room.bytes:
+        if len(data) > room.content_bytes:
             what = "the text is" if isinstance(self.content, str) else "the message is"
             unit = "byte" if len(data) == 1 else "bytes"
             raise MessageError(f"{what} {len(data)} {unit} long, which is too long: {_capacity(room)}")
         bits = np.unpackbits(np.frombuffer(data, np.uint8))
-        kind = TEXT if isinstance(self.content, str) else len(data)
-        return kind, np.append(bits, np.ones(room.payload - len(bits), np.uint8))
+        kind = TEXT_KIND if isinstance(self.content, str) else len(data)
+        return kind, np.append(bits, np.ones(room.content_bits - len(bits), np.uint8))
 
     def __str__(self) -> str:
         if isinstance(self.content, tuple):
@@ -141,17 +149,17 @@ class Message:
 
 def _content(kind: int, payload: NDArray[np.uint8], room: Layout) -> Content | None:
     """What a payload of this kind says; None where it says nothing."""
-    data = np.packbits(payload[: 8 * room.bytes]).tobytes()
-    if kind == TEXT:
+    data = np.packbits(payload[: 8 * room.content_bytes]).tobytes()
+    if kind == TEXT_KIND:
         try:
             return data.rstrip(b"\xff").decode() or None
         except UnicodeDecodeError:
             return None
-    if kind <= room.bytes:
+    if kind <= room.content_bytes:
         return data[:kind]
-    if kind == BITS and payload.any():
+    if kind == BITS_KIND and payload.any():
         return tuple(map(int, payload[: np.flatnonzero(payload)[-1]])) or None
-    return tuple(map(int, payload)) if kind == ALL_BITS else None
+    return tuple(map(int, payload)) if kind == FULL_BITS_KIND else None
 
 
 def _utf8(text: str) -> bytes:
@@ -162,6 +170,6 @@ def _utf8(text: str) -> bytes:
 
 
 def _capacity(room: Layout) -> str:
-    if not room.bytes:
-        return f"this model holds {room.payload} bits and no text"
-    return f"this model holds {room.bytes} byte{'s' if room.bytes > 1 else ''}, or {room.payload} bits"
+    if not room.content_bytes:
+        return f"this model holds {room.content_bits} bits and no text"
+    return f"this model holds {room.content_bytes} byte{'s' if room.content_bytes > 1 else ''}, or {room.content_bits} bits"

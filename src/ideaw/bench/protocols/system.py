@@ -158,7 +158,7 @@ class IdeawSystem(WatermarkSystem):
         super().__init__(settings)
         self._marker = load(settings.model, threads=1)
         self.carried = self._marker.message_bits
-        self.bits = layout(self.carried).payload
+        self.bits = layout(self.carried).content_bits
         self.title = f"ideaw {self._marker.card.name}"
         self.snr = self._marker.card.snr if settings.snr is None else settings.snr
 

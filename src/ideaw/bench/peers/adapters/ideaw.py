@@ -11,7 +11,7 @@ class Ideaw(Adapter):
 
     def __init__(self, threads: int) -> None:
         self._marker = ideaw.load(threads=threads)
-        self.bits = layout(self._marker.message_bits).payload
+        self.bits = layout(self._marker.message_bits).content_bits
 
     def embed(self, samples: Samples, rate: int, message: str) -> Samples:
         return self._marker.embed(samples, rate, tuple(map(int, message)))
