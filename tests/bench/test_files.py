@@ -16,7 +16,7 @@ from ideaw.results import Segment
 def test_every_edit_is_counted_and_a_clean_clip_is_right(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("clean", "CP", "left as mono", "left, right silent", "mono mix")
     monkeypatch.setattr(files, "EDITS", {label: files.EDITS[label] for label in few})
-    monkeypatch.setattr(files, "LONG_LETTERS", 6)
+    monkeypatch.setattr(files, "LONG_TEXT_LETTERS", 6)
     shares: list[float] = []
     table = files.run(data / "talk", progress=shares.append, seconds=5)
     assert (table.model, table.snr, table.clips, table.seconds) == ("46+10", 38, 1, 5)

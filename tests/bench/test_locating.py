@@ -11,7 +11,7 @@ from ideaw.audio.buffer import split_blocks
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE
 from ideaw.bench.tables import locating, window_search
 from ideaw.engine.network import Network
-from ideaw.engine.segments import NEARBY
+from ideaw.engine.segments import MAX_SHIFT_HOPS
 from ideaw.errors import ModelError
 from ideaw.keys import Key
 from ideaw.marker import Marker
@@ -34,8 +34,8 @@ def test_the_paper_s_search_ends_at_a_marked_second(
     audio[begin:] = Marker(network).embed(audio[begin:], SAMPLE_RATE, "ab12")
     located = window_search.search(network, audio, locating_code(network.card.code_bits), both_stages)
     assert located.message == "ab12"
-    assert located.start >= begin - NEARBY * HOP_SAMPLES
-    assert (located.start - begin + NEARBY * HOP_SAMPLES) % SAMPLE_RATE <= 2 * NEARBY * HOP_SAMPLES
+    assert located.start >= begin - MAX_SHIFT_HOPS * HOP_SAMPLES
+    assert (located.start - begin + MAX_SHIFT_HOPS * HOP_SAMPLES) % SAMPLE_RATE <= 2 * MAX_SHIFT_HOPS * HOP_SAMPLES
     assert located.windows == located.start // window_search.WINDOW_STEP_SAMPLES + 1
 
 

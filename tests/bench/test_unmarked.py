@@ -22,7 +22,7 @@ def clip(tmp_path: Path, speech: NDArray[np.float32]) -> Path:
 
 @pytest.mark.slow
 def test_files_and_packs_are_searched_as_they_are_and_attacked(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmarked, "ATTACKS", ("noise",))  # keeps the length
+    monkeypatch.setattr(unmarked, "UNMARKED_ATTACKS", ("noise",))  # keeps the length
     with tarfile.open(clip.with_name("pack.tar"), "w") as pack:
         pack.add(clip, "talk/packed.wav")
     table = unmarked.run(clip.parent)
@@ -36,7 +36,7 @@ def test_files_and_packs_are_searched_as_they_are_and_attacked(clip: Path, monke
 
 
 def test_a_mark_would_be_told(clip: Path, speech: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmarked, "ATTACKS", ("polarity",))
+    monkeypatch.setattr(unmarked, "UNMARKED_ATTACKS", ("polarity",))
     sf.write(clip, ideaw.load().embed(speech[: 2 * 16_000], 16_000, "ab12"), 16_000)
     table = unmarked.run(clip.parent)
     assert table.found == 2

@@ -78,3 +78,14 @@ def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: 
     told = json.loads(ran.out)
     assert 0 < told.pop("masked") < 1  # what silence does not mask may still be too faint to be heard
     assert told == {"snr": None, "lowest_snr": None, "pesq": None, "stoi": None, "equal": False}
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, spoken: Path, marked: Path) -> None:
+    for folder, source in (("before", spoken), ("after", marked)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "take.wav").write_bytes(source.read_bytes())
+    ran = run("compare", tmp_path / "before" / "take.wav", tmp_path / "after" / "take.wav")
+    assert (ran.code, ran.err) == (0, "")
+    head = ran.out.splitlines()[0]
+    assert f"{tmp_path / 'after' / 'take.wav'} against {tmp_path / 'before' / 'take.wav'}" in head
+    assert f"{marked.name} against {spoken.name}" in run("compare", spoken, marked).out

@@ -109,6 +109,7 @@ def test_samples_of_every_width(tmp_path: Path, music: NDArray[np.float32], suff
     assert run("detect", target).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
@@ -134,6 +135,7 @@ def test_json_says_what_was_found_and_where(
     assert all(segment.get("message", message) == message for segment in found["segments"])
 
 
+@pytest.mark.slow
 def test_json_of_several_files_is_a_list(tmp_path: Path, marked: Path, spoken: Path) -> None:
     ran = run("detect", marked, spoken, "--json")
     assert ran.code == 1
@@ -150,6 +152,7 @@ def test_json_of_several_files_is_a_list(tmp_path: Path, marked: Path, spoken: P
     }
 
 
+@pytest.mark.slow
 def test_a_message_that_would_steer_a_terminal_is_printed_escaped(tmp_path: Path, spoken: Path) -> None:
     target = tmp_path / "out.wav"
     assert run("embed", spoken, target, "-m", "\x1b[2J").out.startswith(rf'{target}: holds "\x1b[2J"')
@@ -278,3 +281,36 @@ def test_a_long_message_goes_through_a_file(tmp_path: Path, spoken: Path) -> Non
     for options, message in ((("-m", "a.example"), "a.example"), (("-m", "00ff" * 4, "--hex"), "00ff" * 4)):
         assert run("embed", spoken, tmp_path / "out.flac", *options, "--snr", "30").code == 0
         assert json.loads(run("detect", tmp_path / "out.flac", "--json").out)["message"] == message
+
+
+def test_no_mark_says_which_speeds_were_searched(spoken: Path) -> None:
+    hints = {
+        "none": "no mark at its own speed (--speeds near looks within 6 %, all from 0.8 to 1.25) (p = ",
+        "near": "no mark at speeds within 6 % (--speeds all looks from 0.8 to 1.25) (p = ",
+        "all": "no mark (p = ",
+    }
+    for speeds, hint in hints.items():
+        ran = run("detect", spoken, "--speeds", speeds)
+        assert (ran.code, ran.err) == (1, "")
+        assert ran.out.startswith(f"{spoken}: not found: {hint}")
+
+
+def test_threads_are_one_or_more(tmp_path: Path, spoken: Path, marked: Path) -> None:
+    assert run("embed", spoken, tmp_path / "out.wav", "-m", "hey", "--threads", "1").code == 0
+    assert run("detect", marked, "--threads", "2").code == 0
+    for arguments in (("embed", spoken, tmp_path / "none.wav", "-m", "hey"), ("detect", marked), ("demo",)):
+        ran = run(*arguments, "--threads", "0")
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert "1 or more" in ran.err
+    assert not (tmp_path / "none.wav").exists()
+
+
+def test_a_file_that_is_too_long_is_refused(spoken: Path) -> None:
+    seconds = sf.info(spoken).duration
+    assert run("detect", spoken, "--longest", str(seconds)).code == 1
+    ran = run("detect", spoken, "--longest", "2")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert str(spoken) in ran.err
+    assert "longer than the 2 s" in ran.err
+    ran = run("detect", spoken, "--longest", "0")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)

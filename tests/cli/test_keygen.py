@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ideaw.keys import Key
-from tests.cli.conftest import run
+from tests.cli.conftest import run, run_process
 
 
 def test_a_key_is_printed() -> None:
@@ -59,3 +59,20 @@ def test_a_mark_made_with_a_key_is_found_with_that_key_alone(tmp_path: Path, spo
     for options in ((), ("--key", other)):
         assert run("detect", marked, *options).code == 1
     assert run("detect", marked, "--key", spoken).code == 2
+
+
+def test_a_key_that_others_may_read_is_used_with_a_warning(tmp_path: Path, marked: Path) -> None:
+    path = tmp_path / "open.key"
+    assert run("keygen", path).code == 0
+    path.chmod(0o644)
+    ran = run_process("detect", marked, "--key", path, "--speeds", "none")
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "can be read by other users" in ran.err
+
+
+def test_help_says_what_keys_do_and_do_not_do() -> None:
+    for command in ("keygen", "embed", "detect"):
+        words = " ".join(run(command, "--help").out.replace("│", " ").split())
+        assert "Keys separate owners and obscure what a message says." in words
+        assert "a found mark alone does not prove who made it" in words
+        assert not {"nobody", "forge"} & set(words.split())

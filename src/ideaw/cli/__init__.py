@@ -4,6 +4,7 @@ What needs PyTorch, ONNX Runtime or matplotlib is imported when a command runs, 
 """
 
 import io
+import logging
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    logging.getLogger("ideaw").addHandler(console.WarningLines())
     try:
         app(args=arguments, prog_name="ideaw")
     except IdeawError as problem:

@@ -1,5 +1,6 @@
 """`ideaw attack`: do to a file what the world does to files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,8 @@ def attack(
 
     if listed:
         rows = [
-            (each.name, each.label, each.summary, " ".join(f"{k}={_told(v)}" for k, v in each.strengths.items()))
-            for each in catalogue.ATTACKS.values()
+            (entry.name, entry.label, entry.summary, _strengths(entry.strengths))
+            for entry in catalogue.ATTACKS.values()
         ]
         console.say_table(("name", "label", "what it does", "strengths"), rows)
         return
@@ -35,16 +36,15 @@ def attack(
     if name not in catalogue.ATTACKS:
         raise IdeawError(f'there is no attack "{name}"; there are: {", ".join(catalogue.ATTACKS)}')
     outputs.check_audio(source, target)
-    given = dict(_strength(each) for each in strengths or ())
+    given = dict(_parse_strength(text) for text in strengths or ())
     recording = files.read(source)
     attacked = catalogue.run(name, recording.samples, recording.rate, seed, **given)
     files.write(target, attacked, recording.rate, recording.encoding)
-    kept = catalogue.ATTACKS[name].strengths | given
-    told = " ".join(f"{key}={_told(value)}" for key, value in kept.items())
-    console.say(f"{target}: {source.name} after {name} {told}".rstrip())
+    applied = _strengths(catalogue.ATTACKS[name].strengths | given)
+    console.say(f"{target}: {source.name} after {name} {applied}".rstrip())
 
 
-def _strength(given: str) -> tuple[str, float | str]:
+def _parse_strength(given: str) -> tuple[str, float | str]:
     """`key=value`, where the value is a number, true or false, or a word."""
     key, equals, value = given.partition("=")
     if not (key and equals and value):
@@ -57,7 +57,11 @@ def _strength(given: str) -> tuple[str, float | str]:
         return key, value
 
 
-def _told(value: float | str) -> str:
+def _strengths(values: Mapping[str, float | str]) -> str:
+    return " ".join(f"{name}={_format(value)}" for name, value in values.items())
+
+
+def _format(value: float | str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else f"{value:g}"

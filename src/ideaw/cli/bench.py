@@ -72,9 +72,9 @@ def levels(
     _check(json_file)
     if plot is not None:
         with extra("bench", "drawing"):
-            from ideaw.quality.plots import FORMATS
+            from ideaw.quality.plots import PLOT_EXTENSIONS
             from ideaw.quality.plots import levels as draw
-        outputs.check(plot, FORMATS)
+        outputs.check(plot, PLOT_EXTENSIONS)
     with console.progress("measuring levels") as progress:
         table = run(data, model, snr, limit, progress)
     _keep(json_file, table)
@@ -197,8 +197,8 @@ def locating(
     _check(json_file)
     if plot is not None:
         with extra("bench", "drawing"):
-            from ideaw.quality.plots import FORMATS
-        outputs.check(plot, FORMATS)
+            from ideaw.quality.plots import PLOT_EXTENSIONS
+        outputs.check(plot, PLOT_EXTENSIONS)
     with console.progress("measuring searches") as progress:
         table = run(model, repeats, progress, single=single_stage)
     _keep(json_file, table)

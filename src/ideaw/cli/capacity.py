@@ -18,13 +18,13 @@ def capacity(
     """Tell how long a message fits into an audio file."""
     marker = ideaw.load(model)
     with files.open_audio(path) as source:
-        frames = source.num_samples or sum(map(len, source.blocks()))
-        seconds = frames / source.rate
-    most, each = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))
+        num_samples = source.num_samples or sum(map(len, source.blocks()))
+        seconds = num_samples / source.rate
+    total, per_second = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))
     if as_json:
-        found = {"file": str(path), "seconds": round(seconds, 2), "bytes": most, "bytes_in_every_second": each}
-        console.say_json(found)
-    elif most:
-        console.say(f"{path}: {seconds:.1f} s hold up to {most} bytes, or {each} in every single second")
+        answer = {"file": str(path), "seconds": round(seconds, 2), "bytes": total, "bytes_in_every_second": per_second}
+        console.say_json(answer)
+    elif total:
+        console.say(f"{path}: {seconds:.1f} s hold up to {total} bytes, or {per_second} in every single second")
     else:
         console.say(f"{path}: {seconds:.1f} s hold no text with model {marker.card.name}")

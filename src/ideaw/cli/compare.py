@@ -19,8 +19,11 @@ from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
 
-PIECE = 10 * SAMPLE_RATE
+PIECE_SAMPLES = 10 * SAMPLE_RATE
 """Samples that PESQ and STOI are taken over, since both are made for single sentences; longer audio gets the mean."""
+
+
+Samples = NDArray[np.float32]
 
 
 def compare(
@@ -33,30 +36,31 @@ def compare(
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
-        outputs.check(plot, plots.FORMATS)
+        outputs.check(plot, plots.PLOT_EXTENSIONS)
     a, b = files.read(first), files.read(second)
     _check_alike(first, a, second, b)
     with np.errstate(divide="ignore"):
         snr = fidelity.snr(a.samples, b.samples)
         lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
-    low, high = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
-    pesq, stoi = _perceived(fidelity.pesq, low, high), _perceived(fidelity.stoi, low, high)
-    heard = masking(low, high)
+    host, marked = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
+    pesq, stoi = _perceived(fidelity.pesq, host, marked), _perceived(fidelity.stoi, host, marked)
+    audibility = masking(host, marked)
     if plot is not None:
-        outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, heard, plot.suffix))
+        outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, audibility, plot.suffix))
     if as_json:
-        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": heard.masked}
-        told = {name: _finite(value) for name, value in values.items()}
-        console.say_json(told | {"equal": bool(np.array_equal(a.samples, b.samples))})
+        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": audibility.masked}
+        finite = {name: _finite(value) for name, value in values.items()}
+        console.say_json(finite | {"equal": bool(np.array_equal(a.samples, b.samples))})
         return
     rows = [
         ("SNR", _decibels(snr)),
         ("lowest SNR of any second", _decibels(lowest)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
-        ("below the masking curve, of all moments and bands", f"{100 * heard.masked:.1f} %"),
+        ("below the masking curve, of all moments and bands", f"{100 * audibility.masked:.1f} %"),
     ]
-    console.say_table(("measure", f"{second.name} against {first.name}"), rows)
+    names = [str(path) if first.name == second.name else path.name for path in (second, first)]
+    console.say_table(("measure", " against ".join(names)), rows)
 
 
 def _check_alike(first: Path, a: Recording, second: Path, b: Recording) -> None:
@@ -75,9 +79,9 @@ def _check_alike(first: Path, a: Recording, second: Path, b: Recording) -> None:
             raise AudioError(f"{first} has {here} {what}, {second} has {there}; only equal ones can be compared")
 
 
-def _perceived(measure: Callable[[NDArray, NDArray], float], host: NDArray, marked: NDArray) -> float | str:
+def _perceived(measure: Callable[[Samples, Samples], float], host: Samples, marked: Samples) -> float | str:
     """A measure of 16 kHz mono audio, the mean over pieces; in words why there is none, where there is none."""
-    count = max(1, round(len(host) / PIECE))
+    count = max(1, round(len(host) / PIECE_SAMPLES))
     pieces = list(zip(np.array_split(host, count), np.array_split(marked, count), strict=True))
     try:
         return float(np.mean([measure(*pair) for pair in pieces if all(side.any() for side in pair)] or [np.nan]))

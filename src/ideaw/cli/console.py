@@ -4,6 +4,7 @@ Names and messages come from files that others made, so what could steer a termi
 """
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from ideaw.audio.buffer import Progress
 BROKEN_PIPE = 141
 """Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""
 
-UNBOUNDED = 240
+PIPE_COLUMNS = 240
 """Columns of a table that goes into a file or a pipe."""
 
 
@@ -36,6 +37,16 @@ def complain(text: str) -> None:
     print(f"ideaw: {_printable(text)}", file=sys.stderr, flush=True)
 
 
+class WarningLines(logging.Handler):
+    """Warnings of the library, such as of a key file that others may read, as one line each on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:
     """A table; the columns named in `numbers` are set flush right."""
     from rich.box import SIMPLE_HEAD
@@ -48,7 +59,7 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequ
         table.add_column(head, justify="right" if head in numbers else "left")
     for row in rows:
         table.add_row(*(Text(_printable(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else UNBOUNDED)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS)
     with console.capture() as drawn:
         console.print(table)
     _print("\n".join(line.rstrip() for line in drawn.get().splitlines() if line.strip()))

@@ -10,12 +10,15 @@ import typer
 import ideaw
 from ideaw.audio import files
 from ideaw.cli import console, options, outputs
-from ideaw.cli.embed import kind
+from ideaw.cli.embed import message_kind
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
 from ideaw.payload.message import Content
 from ideaw.results import Detection, Segment
+
+DEFAULT_LONGEST_SECONDS = 6 * 3600.0
+"""A file that is longer is refused, since a small compressed file may hold days of silence."""
 
 
 class Speed(Enum):
@@ -26,10 +29,17 @@ class Speed(Enum):
     ALL = "all"
 
 
-Owners = dict[Key, str | None]
-"""Keys that are tried, with the file of each; the public one has none."""
+SEARCHED_SPEEDS = {
+    Speed.NONE: " at its own speed (--speeds near looks within 6 %, all from 0.8 to 1.25)",
+    Speed.NEAR: " at speeds within 6 % (--speeds all looks from 0.8 to 1.25)",
+    Speed.ALL: "",
+}
+"""What "no mark" means, by the speeds that were tried."""
 
-FOUND, NOT_FOUND, ERROR = 0, 1, 2
+KeyFileNames = dict[str, str | None]
+"""Fingerprints of the keys that are tried → the file of each; the public key has none."""
+
+EXIT_FOUND, EXIT_NOT_FOUND, EXIT_ERROR = 0, 1, 2
 """Exit codes; the highest of all files counts."""
 
 
@@ -41,6 +51,11 @@ def detect(
         Speed,
         typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
     ] = Speed.NEAR,
+    longest: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
+    ] = DEFAULT_LONGEST_SECONDS,
+    threads: options.Threads = None,
     as_json: options.Json = False,
     plot: options.Plot = None,
 ) -> None:
@@ -48,30 +63,46 @@ def detect(
 
     The exit code is 0 if every file holds one, 1 if one does not, 2 if one cannot be searched.
     """
+    if not longest > 0:
+        raise IdeawError(f"--longest {longest:g} cannot be used; give more than 0 seconds")
     if plot is not None:
         _check_plot(plot, paths)
-    marker = ideaw.load(model)
-    owners: Owners = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
-    worst, answers = FOUND, []
+    marker = ideaw.load(model, threads=threads)
+    by_key: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
+    names: KeyFileNames = {key.fingerprint: name for key, name in by_key.items()}
+    exit_code, answers = EXIT_FOUND, []
     for path in paths:
         try:
-            found = _search(marker, path, list(owners), speeds, plot)
+            with console.progress(f"searching {path.name}") as progress:
+                detection = marker.detect_file(
+                    path, keys=list(by_key), speeds=speeds.value, longest=longest, progress=progress
+                )
+                if plot is not None:
+                    _draw(plot, path, detection)
         except IdeawError as problem:
-            told = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
-            console.complain(told)
-            answers.append({"file": str(path), "error": told})
-            worst = ERROR
+            error = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
+            console.complain(error)
+            answers.append({"file": str(path), "error": error})
+            exit_code = EXIT_ERROR
             continue
-        worst = max(worst, FOUND if found.found else NOT_FOUND)
-        answers.append({"file": str(path)} | _answer(found, owners))
+        exit_code = max(exit_code, EXIT_FOUND if detection.found else EXIT_NOT_FOUND)
+        answers.append({"file": str(path)} | _as_json(detection, names))
         if not as_json:
-            console.say(f"{path}: {found}{_whose(found, owners)}")
-            if len({(segment.message, segment.key) for segment in found.segments if segment.message_ok}) > 1:
-                for segment in found.segments:
-                    console.say(f"  {segment}{_whose(segment, owners)}")
+            _say(path, detection, names, speeds)
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
-    raise typer.Exit(worst)
+    raise typer.Exit(exit_code)
+
+
+def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed) -> None:
+    """One line for a file, and one for each stretch where several messages or keys were found."""
+    if detection.status == "none":
+        console.say(f"{path}: not found: no mark{SEARCHED_SPEEDS[speeds]} (p = {detection.p_value:.1e})")
+        return
+    console.say(f"{path}: {detection}{_key_note(detection, names)}")
+    if len({(segment.message, segment.key) for segment in detection.segments if segment.message_ok}) > 1:
+        for segment in detection.segments:
+            console.say(f"  {segment}{_key_note(segment, names)}")
 
 
 def _check_plot(plot: Path, paths: list[Path]) -> None:
@@ -79,47 +110,46 @@ def _check_plot(plot: Path, paths: list[Path]) -> None:
         from ideaw.quality import plots
     if len(paths) > 1:
         raise IdeawError(f"a plot shows one file, and {len(paths)} are given; give one at a time")
-    outputs.check(plot, plots.FORMATS)
+    outputs.check(plot, plots.PLOT_EXTENSIONS)
 
 
-def _search(marker: ideaw.Marker, path: Path, keys: list[Key], speeds: Speed, plot: Path | None) -> Detection:
-    with console.progress(f"searching {path.name}") as progress:
-        found = marker.detect_file(path, keys=keys, speeds=speeds.value, progress=progress)
-        if plot is not None:
-            from ideaw.quality import plots
+def _draw(plot: Path, path: Path, detection: Detection) -> None:
+    from ideaw.quality import plots
 
-            recording = files.read(path)
-            outputs.write(plot, plots.detection(recording.samples, recording.rate, found, path.name, plot.suffix))
-    return found
+    recording = files.read(path)
+    outputs.write(plot, plots.detection(recording.samples, recording.rate, detection, path.name, plot.suffix))
 
 
-def _owner(found: Detection | Segment, owners: Owners) -> str | None:
+def _key_name(detected: Detection | Segment, names: KeyFileNames) -> str | None:
     """The file of the key; None where there is none."""
-    return None if found.key is None else owners[found.key]
+    return None if detected.key is None else names[detected.key]
 
 
-def _whose(found: Detection | Segment, owners: Owners) -> str:
-    return f", key {_owner(found, owners)}" if found.key and len(owners) > 1 else ""
+def _key_note(detected: Detection | Segment, names: KeyFileNames) -> str:
+    return f", key {_key_name(detected, names)}" if detected.key and len(names) > 1 else ""
 
 
-def _answer(found: Detection, owners: Owners) -> dict[str, Any]:
+def _as_json(detection: Detection, names: KeyFileNames) -> dict[str, Any]:
     """A detection as JSON has it: bytes in hexadecimal digits, bits as a string of 0 and 1."""
     return {
-        "found": found.found,
-        "message": _written(found.message),
-        "kind": kind(found.message),
-        "p_value": found.p_value,
-        "speed": round(found.speed, 4),
-        "segments": [_entries(segment, owners) for segment in found.segments],
-        "key": _owner(found, owners),
+        "found": detection.found,
+        "status": detection.status,
+        "message": _digits(detection.message),
+        "kind": message_kind(detection.message),
+        "p_value": detection.p_value,
+        "speed": round(detection.speed, 4),
+        "segments": [_segment_as_json(segment, names) for segment in detection.segments],
+        "key": _key_name(detection, names),
+        "key_fingerprint": detection.key,
     }
 
 
-def _entries(segment: Segment, owners: Owners) -> dict[str, Any]:
-    return dataclasses.asdict(segment) | {"message": _written(segment.message), "key": _owner(segment, owners)}
+def _segment_as_json(segment: Segment, names: KeyFileNames) -> dict[str, Any]:
+    fields = dataclasses.asdict(segment) | {"message": _digits(segment.message), "key": _key_name(segment, names)}
+    return fields | {"key_fingerprint": segment.key}
 
 
-def _written(content: Content | None) -> str | None:
+def _digits(content: Content | None) -> str | None:
     if isinstance(content, bytes):
         return content.hex()
     return "".join(map(str, content)) if isinstance(content, tuple) else content

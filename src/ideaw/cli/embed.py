@@ -26,30 +26,31 @@ def embed(
     snr: options.Snr = None,
     model: options.Model = None,
     key: options.KeyFile = None,
+    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Put a message into every second of an audio file; format, length, channels and tags stay."""
     content = _content(message, bits, hexadecimal)
     outputs.check_audio(source, target)
-    marker = ideaw.load(model, key=options.read_key(key))
+    marker = ideaw.load(model, key=options.read_key(key), threads=threads)
     with console.progress(f"marking {source.name}") as progress:
         marker.embed_file(source, target, content, snr=snr, progress=progress)
-    kept = marker.card.snr if snr is None else snr
-    measured = _measured(source, target)
+    wanted_snr = marker.card.snr if snr is None else snr
+    measured = _lowest_snr(source, target)
     if as_json:
-        written = {"file": str(target), "message": message, "kind": kind(content), "model": marker.card.name}
+        written = {"file": str(target), "message": message, "kind": message_kind(content), "model": marker.card.name}
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
-        console.say_json(written | {"snr": kept, "lowest_snr": finite})
+        console.say_json(written | {"snr": wanted_snr, "lowest_snr": finite})
     else:
         level = (
-            f"each second keeps {kept:g} dB before it is coded"
+            f"each second keeps {wanted_snr:g} dB before it is coded"
             if measured is None
             else f"lowest SNR of any second {measured:.1f} dB"
         )
         console.say(f"{target}: holds {Message(content)}, {level}")
 
 
-def kind(content: Content | None) -> str | None:
+def message_kind(content: Content | None) -> str | None:
     """What a message is, in a word."""
     return None if content is None else {str: "text", bytes: "bytes", tuple: "bits"}[type(content)]
 
@@ -67,7 +68,7 @@ def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
         raise MessageError(f'"{given}" is not hexadecimal; give two digits, 0 to f, for each byte') from None
 
 
-def _measured(source: Path, target: Path) -> float | None:
+def _lowest_snr(source: Path, target: Path) -> float | None:
     """The lowest SNR in dB of any second as written; None where a lossy codec's own noise lies over the mark."""
     with files.open_audio(source) as original, files.open_audio(target) as marked, np.errstate(divide="ignore"):
         if marked.encoding.bitrate is not None:

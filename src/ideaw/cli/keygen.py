@@ -14,7 +14,11 @@ def keygen(
         Path | None, typer.Argument(metavar="FILE", help="A new file for the key, for its owner's eyes only.")
     ] = None,
 ) -> None:
-    """Make a key for marks that nobody can find, read or forge without it, and write it to a file or print it."""
+    """Make a key, and write it to a file or print it.
+
+    Keys separate owners and obscure what a message says. They do not hide that a mark is there, do not stop its removal
+    by someone who has the software, and a found mark alone does not prove who made it.
+    """
     key = Key.fresh()
     if target is None:
         console.say(key.hex())

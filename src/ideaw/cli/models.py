@@ -31,22 +31,23 @@ def models(
     if as_json:
         console.say_json([_entries(card) for card in cards])
         return
-    heads = ("name", "bits", "SNR", "network", "parameters", "GMAC per second", "bits right")
+    heads = ("name", "bits in a second", "SNR", "network", "parameters", "GMAC per second", "bits right")
     console.say_table(heads, [_row(card) for card in cards])
+    console.say("GMAC per second: embed / locate / message; bits right: under the paper's attacks, worst to best")
 
 
 def _row(card: ideaw.Card) -> tuple[str, ...]:
     parameters = sum(_mapping(card, "parameters").values())
     costs = _mapping(card, "multiply_adds_per_second")
-    right = {attack: share for attack, share in _mapping(card, "segments").items() if isinstance(share, int | float)}
+    shares = [share for share in _mapping(card, "segments").values() if isinstance(share, int | float)]
     return (
         card.name,
         f"{card.message_bits} message + {card.code_bits} code",
         f"{card.snr:g} dB",
         card.network,
         f"{parameters / 1e6:.2f} M" if parameters else "–",
-        ", ".join(f"{part} {cost / GIGA:.2f}" for part, cost in costs.items()) or "–",
-        ", ".join(f"{attack} {share:.2f} %" for attack, share in right.items()) or "–",
+        " / ".join(f"{cost / GIGA:.2f}" for cost in costs.values()) or "–",
+        f"{min(shares):.2f}–{max(shares):.2f} %" if shares else "–",
     )
 
 
@@ -58,7 +59,7 @@ def _mapping(card: ideaw.Card, key: str) -> Mapping[str, Any]:
 
 def _entries(card: ideaw.Card) -> dict[str, Any]:
     """The whole card as it lies in its file."""
-    engine = {each.name: getattr(card, each.name) for each in dataclasses.fields(card) if each.name != "facts"}
+    engine = {field.name: getattr(card, field.name) for field in dataclasses.fields(card) if field.name != "facts"}
     return engine | dict(card.facts)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ideaw.keys import PUBLIC, Key
-from ideaw.marker import DEFAULT_MODEL
+from ideaw.models import DEFAULT_MODEL
 
 Model = Annotated[
     str | None,
@@ -18,15 +18,29 @@ Snr = Annotated[
         metavar="DB", help="SNR in dB that every second keeps at least.", show_default="what the model's card says"
     ),
 ]
+KEYS_PROMISE = (
+    "Keys separate owners and obscure what a message says. They do not hide that a mark is there, do not stop its "
+    "removal by someone who has the software, and a found mark alone does not prove who made it."
+)
+"""What help texts say about keys."""
+
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--key", metavar="FILE", help="A key that `keygen` wrote.", show_default="the public key"),
+    typer.Option(
+        "--key", metavar="FILE", help=f"A key that `keygen` wrote. {KEYS_PROMISE}", show_default="the public key"
+    ),
 ]
 KeyFiles = Annotated[
     list[Path] | None,
     typer.Option(
-        "--key", metavar="FILE", help="A key that `keygen` wrote; several may be given.", show_default="the public key"
+        "--key",
+        metavar="FILE",
+        help=f"A key that `keygen` wrote; several may be given. {KEYS_PROMISE}",
+        show_default="the public key",
     ),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="Threads of the network, 1 or more.", show_default="all cores")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]

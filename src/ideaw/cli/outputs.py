@@ -1,6 +1,6 @@
 """Where results go: looked at before the work begins, so that nobody waits for an error.
 
-What is written here appears whole or not at all, as `audio/files.py` does it for audio.
+What is written here appears whole or not at all (`audio/atomic.py`).
 """
 
 import os

@@ -32,7 +32,7 @@ def paper(
     with console.progress("measuring") as progress:
         outcome = run(packaged_samples() if data is None else data, out, QUICK if quick else FULL, ablations, progress)
     for sheet in outcome.sheets:
-        console.say(sheet.title)
+        console.say(f"{sheet.title} ({sheet.count})")
         console.say_table(sheet.heads, sheet.shown(), numbers=sheet.heads[1:])
     console.say(outcome.lacking)
     console.say(f"{out / REPORT_FILE}: tables, figures and sounds")

@@ -33,7 +33,7 @@ def train(
         from ideaw.train.recipe import read_recipe
     chosen = read_recipe(recipe, steps=steps, batch=batch)
     folder = out or Path("runs") / chosen.name
-    found = loop.train(chosen, data, folder, minutes=minutes, initial_weights=begin, validate_on=validate_on)
+    metrics = loop.train(chosen, data, folder, minutes=minutes, initial_weights=begin, validate_on=validate_on)
     if os.environ.get("RANK", "0") == "0":
-        told = ", ".join(f"{name} {value:.4g}" for name, value in found.items())
-        console.say(f"{folder}: {told}")
+        summary = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        console.say(f"{folder}: {summary}")

@@ -86,6 +86,8 @@ class Sheet:
     note: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    count: str
+    """Of how many trials its figures are."""
 
     def shown(self) -> list[list[str]]:
         """The rows as people read them."""
@@ -212,6 +214,12 @@ def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
     return f"One-second segments of {audio}: {counts}. ACC is of code and message bits together, location known."
 
 
+def _count(measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> str:
+    """The number of segments behind the figures of every model in a table."""
+    counts = [f"{name} {measured[name].segments}" for name in printed if name in measured]
+    return f"segments: {', '.join(counts)}" if counts else "nothing of ours"
+
+
 def _basics(name: str, title: str, measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> Sheet:
     """SNR, ACC and capacity: every row that the paper has, with or without ours."""
     rows: list[list[Cell]] = []
@@ -222,7 +230,7 @@ def _basics(name: str, title: str, measured: Mapping[str, segments.Table], print
         rows.append([model, *(cell for pair in pairs for cell in pair)])
     heads = [f"{what}, {whose}" for what in ("SNR", "ACC", "capacity") for whose in ("ours", "the paper's")]
     units = "SNR in dB (ours: the mean), share of bits right in %, capacity in bits a second."
-    return Sheet(name, title, units, ["model", *heads], rows)
+    return Sheet(name, title, units, ["model", *heads], rows, _count(measured, printed))
 
 
 def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> Sheet:
@@ -235,7 +243,7 @@ def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], pri
     attacks = [catalogue.ATTACKS[attack] for attack in catalogue.PAPER]
     strengths = "; ".join(f"{attack.label}: {attack.summary}" for attack in attacks)
     heads = ["model", "by", segments.CLEAN, *(attack.label for attack in attacks)]
-    return Sheet(name, title, f"Share of bits right in %. {strengths}.", heads, rows)
+    return Sheet(name, title, f"Share of bits right in %. {strengths}.", heads, rows, _count(measured, printed))
 
 
 def _locating(table: locating.Table) -> Sheet:
@@ -255,7 +263,8 @@ def _locating(table: locating.Table) -> Sheet:
         "and message each time. Saved is what the first spares of the second. Ours is one pass, up to the mark or "
         "over the whole file, where it finds every mark."
     )
-    return Sheet("locating", "Time to locate", note, heads, rows)
+    count = f"one file for each row, medians of {table.repeats}"
+    return Sheet("locating", "Time to locate", note, heads, rows, count)
 
 
 def _write_report(folder: Path, outcome: Outcome, notes: list[str], searches: bytes) -> None:
@@ -280,7 +289,11 @@ def _write_report(folder: Path, outcome: Outcome, notes: list[str], searches: by
         ):
             csv.writer(file, lineterminator="\n").writerows([sheet.heads, *sheet.rows])
         drawn = [pictures[sheet.name]] if sheet.name in pictures else []
-        sections.append(Section(sheet.title, [Text(sheet.note), html.Table(sheet.heads, sheet.shown()), *drawn]))
+        sections.append(
+            Section(
+                sheet.title, [Text(f"{sheet.note} ({sheet.count})"), html.Table(sheet.heads, sheet.shown()), *drawn]
+            )
+        )
     players = [_players(title, *clip) for title, clip in clips.items()]
     sections.append(Section("Waveforms", [pictures["waveforms"]]))
     sections.append(Section("Spectrograms", [pictures["spectrograms"], *players]))
