@@ -1,7 +1,7 @@
-"""Reed–Solomon over GF(256): from k blocks of bytes as many as 256, of which any k give back the others.
+"""Reed–Solomon erasure code over GF(256): k data blocks become up to 256, any k of which give back the others.
 
 Byte by byte, blocks are the values of one polynomial of degree below k at the points 0, 1, 2 …; the first k are the
-data. Blocks that are missing follow from any k that are there, by Lagrange's formula.
+data (systematic). Erased blocks follow from any k others by Lagrange interpolation.
 """
 
 from functools import cache
@@ -10,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 MODULUS = 0x11D
-"""x⁸ + x⁴ + x³ + x² + 1, for which x generates all elements but 0."""
+"""x⁸ + x⁴ + x³ + x² + 1; it is primitive, so x generates all elements but 0."""
 
 
 def values_at(wanted: NDArray[np.integer], points: NDArray[np.integer], blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """(wanted, bytes): the blocks at `wanted` points, from (k, bytes) at k different `points`, all from 0 to 255."""
+    """Interpolate blocks.
+
+    Args:
+        wanted: (n,) points from 0 to 255.
+        points: (k,) different points from 0 to 255.
+        blocks: (k, bytes) at these points.
+
+    Returns:
+        (n, bytes), the blocks at `wanted`.
+    """
     powers, logarithms, products = _tables()
-    # In GF(256) differences are sums and both are XOR. A factor of 0 is left out here and seen to below.
+    # In GF(256) differences are sums and both are XOR. A 0 has no logarithm; given points are copied below.
     differences = logarithms[wanted[:, None] ^ points]
     among = logarithms[points[:, None] ^ points]
     exponents = differences.sum(-1, keepdims=True) - differences - among.sum(-1)

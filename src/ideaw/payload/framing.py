@@ -1,8 +1,8 @@
-"""What every second of a file carries: one frame over and over, or a message spread over as many as it needs.
+"""Framing: the payload of every second, one that is repeated or the blocks of a message that needs several.
 
-A message that does not fit into one frame becomes blocks of a few bytes, and more blocks follow from these
-(`erasures.py`): twice as many as there is data, so that half of the seconds may be lost, and then all of them again,
-so that seconds that say the same can be added up. Any `needed` different ones give the message, in any order.
+A message that does not fit into one payload becomes a body (content, padding, check) of blocks of a few bytes. A
+Reed–Solomon erasure code of rate 1/2 doubles them, so that half of the seconds may be lost, and they repeat with this
+period, so that equal payloads can be added up. Any `needed` different blocks give the body, in any order.
 """
 
 from dataclasses import dataclass
@@ -19,36 +19,40 @@ from ideaw.payload.erasures import values_at
 from ideaw.payload.message import KIND_BITS, LONG_KIND, Message, layout
 
 MIN_LONG_PAYLOAD_BITS = 22
-"""Message bits from which on a frame can be a part of a longer message."""
+"""Least message bits of a model whose payloads can be blocks of a long message."""
 
 MAX_INDEX_BITS = 8
-"""As many as points of GF(256); fewer where a frame has no room for them."""
+"""Bits of a block index: one for each point of GF(256), fewer where a payload has no room for them."""
 
 BODY_BYTES_FLAG, BODY_BITS_FLAG = 0x40, 0x80
-"""A long message begins with a byte that says what it is, text (0), bytes or bits, plus how much of it is padding:
-bytes of text or bytes, bits of bits."""
+"""The first byte of a body is the type, text (0), bytes or bits, plus the length of the padding: in bytes for text and
+bytes, in bits for bits."""
 
 BODY_OVERHEAD_BYTES = 1 + BODY_CHECK_BYTES
-"""Bytes of a long message that are not the user's."""
+"""First byte and check of a body."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a long message, as one frame holds it."""
+    """A block of a long message, as one payload carries it.
+
+    Attributes:
+        index: Its point in GF(256).
+        needed: How many different blocks give the body.
+        data: `LongLayout.data_bytes` bytes.
+    """
 
     index: int
-    """Which block it is."""
     needed: int
-    """How many different ones give the message."""
     data: bytes
 
 
 @dataclass(frozen=True)
 class LongLayout:
-    """How the bits of a frame of kind LONG_KIND are divided: kind, `index`, 8 · `size` of data, `spare` zeros, `check`.
+    """Fields of a payload of kind LONG_KIND: kind, index, data, spare zeros, check.
 
-    How many blocks are needed is added to the check, bit by bit. One second alone leaves it open to a few bits
-    which number is meant; all seconds of a file agree on one, and under that one every check counts in full.
+    The number of blocks needed is XORed onto the check, so it takes no bits of its own. A single payload leaves it
+    ambiguous; all payloads of a message agree on one, and for that one every check has its full width.
     """
 
     index_bits: int
@@ -58,15 +62,15 @@ class LongLayout:
 
     @property
     def max_blocks(self) -> int:
-        """Blocks that can be told apart."""
+        """Block indices that there are."""
         return 1 << self.index_bits
 
     def period(self, needed: int) -> int:
-        """Different blocks of a message of which `needed` are needed."""
+        """Different blocks of a message of which `needed` give the body."""
         return min(2 * needed, self.max_blocks)
 
     def encode_block(self, block: Block, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-        """`(message_bits,)` zeros and ones."""
+        """The payload of a block: (message_bits,) zeros and ones."""
         data = np.unpackbits(np.frombuffer(block.data, np.uint8))
         opening = np.concatenate(
             [
@@ -79,9 +83,9 @@ class LongLayout:
         needed = to_bits(block.needed - 1, self.check_bits)
         return np.concatenate([opening, checks.payload_check(opening, self.check_bits, key) ^ needed])
 
-    def decode_block(self, frame: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
-        """What `(message_bits,)` zeros and ones say; None if they are no such frame."""
-        bits = np.asarray(frame).astype(np.uint8)
+    def decode_block(self, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
+        """The block in (message_bits,) zeros and ones; None if they are no block that `encode_block` makes."""
+        bits = np.asarray(payload).astype(np.uint8)
         opening, check = bits[: -self.check_bits], bits[-self.check_bits :]
         kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index_bits, 8 * self.data_bytes]))
         if _number(kind) != LONG_KIND or spare.any():
@@ -92,7 +96,7 @@ class LongLayout:
 
 
 def long_layout(message_bits: int) -> LongLayout | None:
-    """How frames of a long message are divided; None where they are too small for that."""
+    """Fields of the payloads of long messages in a model of so many bits; None if these are too few."""
     if message_bits < MIN_LONG_PAYLOAD_BITS:
         return None
     count = max(1, (message_bits - KIND_BITS - MAX_INDEX_BITS - max(CRC_POLYNOMIALS)) // 8)
@@ -104,17 +108,23 @@ def long_layout(message_bits: int) -> LongLayout | None:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A message as the bits of seconds."""
+    """A message as the payloads of seconds.
+
+    Attributes:
+        period_payloads: (period, message_bits), the payloads that follow each other again and again.
+        needed: Least number of whole seconds from which the message can be decoded.
+    """
 
     period_payloads: NDArray[np.uint8]
-    """(seconds, message_bits): the frames that follow each other, again and again."""
-
     needed: int
-    """The least number of seconds from which the message can be read."""
 
     @classmethod
     def of(cls, message: Message, message_bits: int, key: bytes = PUBLIC) -> "Plan":
-        """The plan for a message; `MessageError` if it is too long however long the audio."""
+        """Frame a message.
+
+        Raises:
+            MessageError: It is empty, or too long for the model, however long the audio.
+        """
         if message.fits(message_bits):
             return cls(message.encode(message_bits, key)[None], 1)
         parts = long_layout(message_bits)
@@ -127,11 +137,15 @@ class Plan:
         data = np.frombuffer(body, np.uint8).reshape(-1, parts.data_bytes)
         needed = len(data)
         blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
-        frames = [parts.encode_block(Block(index, needed, each.tobytes()), key) for index, each in enumerate(blocks)]
-        return cls(np.stack(frames), needed)
+        payloads = [parts.encode_block(Block(index, needed, data.tobytes()), key) for index, data in enumerate(blocks)]
+        return cls(np.stack(payloads), needed)
 
     def payloads_for(self, seconds: float) -> NDArray[np.uint8]:
-        """(seconds rounded up, message_bits) zeros and ones for audio of that length; `MessageError` if too short."""
+        """The payloads of audio of so many seconds: (seconds rounded up, message_bits) zeros and ones.
+
+        Raises:
+            MessageError: The audio is too short for a long message.
+        """
         if floor(seconds) < self.needed and self.needed > 1:
             raise MessageError(
                 f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
@@ -140,14 +154,14 @@ class Plan:
 
 
 def capacity(seconds: float, message_bits: int) -> int:
-    """Bytes of the longest text, or of other data, that audio of so many seconds can hold."""
+    """Bytes of the longest text or data that audio of so many seconds can carry."""
     parts = long_layout(message_bits)
     spread = 0 if parts is None else parts.data_bytes * min(floor(seconds), parts.max_blocks) - BODY_OVERHEAD_BYTES
     return max(layout(message_bits).content_bytes, spread) if seconds >= 1 else 0
 
 
 def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
-    """The message in the data of all blocks; None if its check says that some are wrong."""
+    """The message in a body, the data of all blocks; None if its check fails or `Plan.of` would not make it."""
     parts = long_layout(message_bits)
     assert parts is not None
     if checks.body_check(body[:-BODY_CHECK_BYTES], key) != body[-BODY_CHECK_BYTES:]:
@@ -159,7 +173,7 @@ def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message |
         message = Message(tuple(map(int, np.unpackbits(np.frombuffer(data, np.uint8))[: max(count, 0)])))
     else:
         message = _of_bytes(data[: max(len(data) - what % BODY_BYTES_FLAG, 0)], what < BODY_BYTES_FLAG)
-    # A body that says the same in another way was not written by us.
+    # Only the canonical body is accepted: other encodings of the message would raise the false-alarm rate.
     fits = message is not None and not message.fits(message_bits)
     return message if message is not None and fits and _body(message, parts, key) == body else None
 
@@ -172,7 +186,7 @@ def _of_bytes(data: bytes, is_text: bool) -> Message | None:
 
 
 def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
-    """What a long message is, what it says, padding to whole blocks, and the check of all that."""
+    """The body: type and padding length, content, padding to whole blocks, check."""
     data, most = message.data, parts.max_blocks * parts.data_bytes - BODY_OVERHEAD_BYTES
     if len(data) > most:
         raise MessageError(
@@ -183,8 +197,8 @@ def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
         opening = BODY_BITS_FLAG + 8 * room - len(message.content)
     else:
         opening = room - len(data) + (0 if isinstance(message.content, str) else BODY_BYTES_FLAG)
-    said = bytes([opening]) + data.ljust(room, b"\0")
-    return said + checks.body_check(said, key)
+    checked = bytes([opening]) + data.ljust(room, b"\0")
+    return checked + checks.body_check(checked, key)
 
 
 def _number(bits: NDArray[np.uint8]) -> int:

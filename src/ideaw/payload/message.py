@@ -1,8 +1,7 @@
-"""A message as the bits of one second: what kind it is, what it says, and a check over both.
+"""A message as the payload of one second: its kind, its content, and a check over both.
 
-One frame fills all message bits of a model and is repeated in every second. Padding is chosen so that
-lengths come back without a length field: 0xFF is no byte of UTF-8, and bits end with a 1 that is not theirs.
-What does not fit into one frame is spread over seconds, by `plan.py`.
+A payload fills all message bits of a model and is repeated in every second. Padding makes a length field unnecessary:
+0xFF is no byte of UTF-8, and bits end with a 1 that is not theirs. `framing.py` spreads longer messages over seconds.
 """
 
 from collections.abc import Iterable
@@ -18,30 +17,34 @@ from ideaw.payload import checks
 from ideaw.payload.checks import CRC_POLYNOMIALS, to_bits
 
 Content: TypeAlias = str | bytes | tuple[int, ...]
-"""What a message says; bits are zeros and ones."""
+"""Content of a message; bits are zeros and ones."""
 
 KIND_BITS = 3
 TEXT_KIND, BITS_KIND, FULL_BITS_KIND, LONG_KIND = 0, 5, 6, 7
-"""Kinds of frames; 1 to 4 are that many bytes, and LONG_KIND is a part of a message that is spread over seconds."""
+"""Kinds of payloads; 1 to 4 are that many bytes, and LONG_KIND is a block of a longer message."""
 
 MAX_SHORT_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a model's message bits are divided: `KIND_BITS`, then `payload` bits, then `check` bits."""
+    """Fields of a payload: `KIND_BITS`, then `content_bits`, then `check_bits`."""
 
     content_bits: int
     check_bits: int
 
     @property
     def content_bytes(self) -> int:
-        """Bytes of text or data that fit."""
+        """Bytes of text or data that fit into a payload."""
         return min(self.content_bits // 8, MAX_SHORT_BYTES)
 
 
 def layout(message_bits: int) -> Layout:
-    """The division of `message_bits` bits; `MessageError` if they are too few for any message."""
+    """Fields of a payload of `message_bits` bits.
+
+    Raises:
+        MessageError: They are too few for any message.
+    """
     check = min(max(CRC_POLYNOMIALS), (message_bits - KIND_BITS) // 2)
     if check < min(CRC_POLYNOMIALS):
         least = KIND_BITS + 2 * min(CRC_POLYNOMIALS)
@@ -59,7 +62,11 @@ class Message:
 
     @classmethod
     def of(cls, given: str | bytes | bytearray | Iterable[int | bool]) -> "Message":
-        """What a user gives as a message: a string, bytes, or a sequence or array of zeros and ones."""
+        """Make a message of a string, bytes, or a sequence or array of zeros and ones.
+
+        Raises:
+            MessageError: It is none of these.
+        """
         if isinstance(given, str):
             return cls(given)
         if isinstance(given, bytes | bytearray | memoryview):
@@ -77,20 +84,28 @@ class Message:
 
     @classmethod
     def of_digits(cls, digits: str) -> "Message":
-        """Bits written as a string, `"0110"`, as on a command line."""
+        """Make a message of bits written as a string, `"0110"`.
+
+        Raises:
+            MessageError: There are other characters.
+        """
         if set(digits) - {"0", "1"}:
             raise MessageError(f'"{digits}" is not written in zeros and ones')
         return cls(tuple(int(digit) for digit in digits))
 
     @property
     def data(self) -> bytes:
-        """Text as UTF-8, bytes as they are, bits as bytes that zeros fill up; `MessageError` for what is no text."""
+        """Text as UTF-8, bytes as they are, bits packed into bytes with zeros at the end.
+
+        Raises:
+            MessageError: The text holds a lone surrogate.
+        """
         if isinstance(self.content, tuple):
             return np.packbits(np.array(self.content, np.uint8)).tobytes()
         return _utf8(self.content) if isinstance(self.content, str) else self.content
 
     def fits(self, message_bits: int) -> bool:
-        """Whether the message fits into one frame."""
+        """Whether the message fits into one payload."""
         room = layout(message_bits)
         return (
             len(self.content) <= room.content_bits
@@ -99,15 +114,19 @@ class Message:
         )
 
     def encode(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-        """`(message_bits,)` zeros and ones; `MessageError` if the message does not fit."""
+        """The payload: (message_bits,) zeros and ones.
+
+        Raises:
+            MessageError: The message is empty or does not fit.
+        """
         room = layout(message_bits)
-        kind, payload = self._filled(room)
-        opening = np.concatenate([to_bits(kind, KIND_BITS), payload])
+        kind, content = self._filled(room)
+        opening = np.concatenate([to_bits(kind, KIND_BITS), content])
         return np.concatenate([opening, checks.payload_check(opening, room.check_bits, key)])
 
     @classmethod
     def decode(cls, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
-        """The message in `(message_bits,)` zeros and ones; None if the check says that some are wrong."""
+        """The message in (message_bits,) zeros and ones; None if its check fails or `encode` would not make it."""
         bits = np.asarray(payload).astype(np.uint8)
         room = layout(len(bits))
         opening, check = bits[: -room.check_bits], bits[-room.check_bits :]
@@ -115,11 +134,11 @@ class Message:
             return None
         content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), opening[KIND_BITS:], room)
         message = None if content is None else cls(content)
-        # A frame that says the same in another way was not written by us.
+        # Only the canonical payload is accepted: other encodings of the message would raise the false-alarm rate.
         return message if message is not None and np.array_equal(message.encode(len(bits), key), bits) else None
 
     def _filled(self, room: Layout) -> tuple[int, NDArray[np.uint8]]:
-        """The frame's kind and its payload bits."""
+        """Kind and padded content bits."""
         if len(self.content) == 0:
             raise MessageError("the message is empty")
         if isinstance(self.content, tuple):
@@ -147,9 +166,9 @@ class Message:
         return f'"{self.content}"' if isinstance(self.content, str) else f"bytes {self.content.hex()}"
 
 
-def _content(kind: int, payload: NDArray[np.uint8], room: Layout) -> Content | None:
-    """What a payload of this kind says; None where it says nothing."""
-    data = np.packbits(payload[: 8 * room.content_bytes]).tobytes()
+def _content(kind: int, bits: NDArray[np.uint8], room: Layout) -> Content | None:
+    """Content of this kind in (content_bits,) zeros and ones; None if there is none."""
+    data = np.packbits(bits[: 8 * room.content_bytes]).tobytes()
     if kind == TEXT_KIND:
         try:
             return data.rstrip(b"\xff").decode() or None
@@ -157,9 +176,9 @@ def _content(kind: int, payload: NDArray[np.uint8], room: Layout) -> Content | N
             return None
     if kind <= room.content_bytes:
         return data[:kind]
-    if kind == BITS_KIND and payload.any():
-        return tuple(map(int, payload[: np.flatnonzero(payload)[-1]])) or None
-    return tuple(map(int, payload)) if kind == FULL_BITS_KIND else None
+    if kind == BITS_KIND and bits.any():
+        return tuple(map(int, bits[: np.flatnonzero(bits)[-1]])) or None
+    return tuple(map(int, bits)) if kind == FULL_BITS_KIND else None
 
 
 def _utf8(text: str) -> bytes:
@@ -172,4 +191,5 @@ def _utf8(text: str) -> bytes:
 def _capacity(room: Layout) -> str:
     if not room.content_bytes:
         return f"this model holds {room.content_bits} bits and no text"
-    return f"this model holds {room.content_bytes} byte{'s' if room.content_bytes > 1 else ''}, or {room.content_bits} bits"
+    unit = "bytes" if room.content_bytes > 1 else "byte"
+    return f"this model holds {room.content_bytes} {unit}, or {room.content_bits} bits"
