@@ -1,11 +1,13 @@
-"""Our speed, memory and size, and those of peers in the same run.
+"""Speed, memory and size of ideaw, and those of peers or of another checkout in the same run.
 
     python benchmarks/speed.py --json docs/results/speed.json [--peers DIR] [--repeats 5] [--seconds 10 60]
+    python benchmarks/speed.py --baseline OTHER_CHECKOUT [--repeats 5] [--seconds 10 60] [--threads 1 2]
 
 DIR holds the environments of the peers, as `make peers` makes them in `.peers`; what is not there is left out. Every
 system runs in a process of its own, and they take turns: ours, a peer, the next, ours again. Ratios are medians over
 the turns, so a machine that is busy now and then slows all of them. Where weights are not packaged, random ones are
-taken, which take as long.
+taken, which take as long. With --baseline only this checkout and the other one, run by its own .venv, take turns, and
+the ratio new/old of their medians is printed.
 """
 
 import argparse
@@ -26,9 +28,11 @@ import soxr
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.bench.peers.peer import Peer, TaskCost, environment, installed_size, interpreter
+from ideaw.bench.peers.peer import JsonLineProcess, Peer, TaskCost, environment, installed_size, interpreter
 from ideaw.bench.peers.systems import IDEAW, PEERS, SYSTEMS
 from ideaw.errors import PeerError
+
+ROOT = Path(__file__).resolve().parent.parent
 
 NARROW, WIDE = 16_000, 44_100
 """Rates in Hz: of the mono files, which all systems take, and of the stereo files, which only ours takes."""
@@ -75,7 +79,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, nargs="+", default=[10, 60])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--baseline", type=Path, metavar="CHECKOUT")
     arguments = parser.parse_args()
+    if arguments.baseline is not None:
+        _compare_checkouts(arguments.baseline, arguments.seconds, arguments.threads, arguments.repeats)
+        return
     pythons = {IDEAW: sys.executable} | _present(arguments.peers)
     table = Table()
     with tempfile.TemporaryDirectory() as folder:
@@ -169,6 +177,50 @@ def _times(
         for (system, task, audio), found in took.items()
         if system in workers
     ]
+
+
+def _compare_checkouts(baseline: Path, lengths: Iterable[float], threads: Iterable[int], repeats: int) -> None:
+    """Print how long every task takes here and in another checkout, and the ratio of the medians.
+
+    Both are asked in turns, the order changing every time, so that neither is always the second.
+    """
+    print("task                                audio   seconds threads     new       old   new/old")
+    with tempfile.TemporaryDirectory() as folder:
+        for seconds in lengths:
+            sounds = _sounds(Path(folder), seconds)
+            for count in threads:
+                workers = {"new": _checkout_worker(ROOT, count), "old": _checkout_worker(baseline.resolve(), count)}
+                for audio in ("mono", "stereo"):
+                    for task, (name, sound) in TASKS.items():
+                        request = {"task": name, "file": str(sounds[f"{sound} {audio}"]), "timed": True}
+                        walls: dict[str, list[float]] = {which: [] for which in workers}
+                        for turn in range(repeats + 1):
+                            for which in ("new", "old") if turn % 2 else ("old", "new"):
+                                wall = workers[which].ask(**request)["wall"]
+                                walls[which] += [wall] if turn else []  # the first turn warms up
+                        new, old = (median(walls[which]) for which in ("new", "old"))
+                        print(
+                            f"{task:35} {audio:7} {seconds:7g} {count:7} {new:7.3f} s {old:7.3f} s {new / old:8.3f}",
+                            flush=True,
+                        )
+                for worker in workers.values():
+                    worker.close()
+
+
+def _checkout_worker(checkout: Path, threads: int) -> JsonLineProcess:
+    """The worker of a checkout, in its own environment and with its own sources; started."""
+    python, package = checkout / ".venv/bin/python", checkout / "src/ideaw"
+    worker = package / "bench/peers/worker.py"
+    for path in (python, worker):
+        if not path.exists():
+            raise SystemExit(f"{path} does not exist; give a checkout with an environment in .venv")
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    command = [str(python), str(worker), IDEAW, str(threads)]
+    process = JsonLineProcess(
+        str(checkout), command, environment("") | limits | {"PYTHONPATH": str(package.parent)}, TIMEOUT
+    )
+    process.start()
+    return process
 
 
 def _started(names: Iterable[str], folder: Path, threads: int) -> dict[str, Peer]:
