@@ -103,13 +103,13 @@ def main() -> None:
 
 def _present(folder: Path) -> dict[str, str]:
     """The peers that are there, with the Python of each; one line about every other."""
-    found = {}
+    pythons = {}
     for name in PEERS:
         try:
-            found[name] = interpreter(name, folder)
+            pythons[name] = interpreter(name, folder)
         except PeerError as problem:
             print(problem)
-    return found
+    return pythons
 
 
 def _sounds(folder: Path, seconds: float) -> dict[str, Path]:
@@ -146,13 +146,13 @@ def _times(
 ) -> list[Time]:
     """Every task of every system, taking turns; the first turn warms up and does not count."""
     workers = _started(names, folder, threads)
-    asked = [(IDEAW, task, audio) for audio in ("mono", "stereo") for task in TASKS]
-    asked += [(system, task, "mono") for system in workers if system != IDEAW for task in ("embed", "detect, marked")]
+    trials = [(IDEAW, task, audio) for audio in ("mono", "stereo") for task in TASKS]
+    trials += [(system, task, "mono") for system in workers if system != IDEAW for task in ("embed", "detect, marked")]
     # A peer's turn comes right after ours of the same kind.
-    asked.sort(key=lambda each: (each[2], not each[1].startswith("embed"), each[0] != IDEAW))
-    took: dict[tuple[str, str, str], list[TaskCost]] = {each: [] for each in asked}
+    trials.sort(key=lambda trial: (trial[2], not trial[1].startswith("embed"), trial[0] != IDEAW))
+    costs: dict[tuple[str, str, str], list[TaskCost]] = {trial: [] for trial in trials}
     for turn in range(repeats + 1):
-        for (system, task, audio), found in took.items():
+        for (system, task, audio), turns in costs.items():
             name, sound = TASKS[task]
             try:
                 answer = [workers[system].time(name, sounds[f"{sound} {audio}"])] if system in workers else []
@@ -160,7 +160,7 @@ def _times(
                 print(f"{task}, {seconds:g} s: {problem}")
                 del workers[system]
                 continue
-            found += answer if turn else []
+            turns += answer if turn else []
     for worker in workers.values():
         worker.close()
     return [
@@ -170,11 +170,11 @@ def _times(
             audio,
             seconds,
             threads,
-            median(each.wall for each in found),
-            median(each.cpu for each in found),
-            _ratios(found, took, task, audio) if system != IDEAW else {},
+            median(cost.wall for cost in turns),
+            median(cost.cpu for cost in turns),
+            _ratios(turns, costs, task, audio) if system != IDEAW else {},
         )
-        for (system, task, audio), found in took.items()
+        for (system, task, audio), turns in costs.items()
         if system in workers
     ]
 
@@ -234,13 +234,13 @@ def _started(names: Iterable[str], folder: Path, threads: int) -> dict[str, Peer
 
 
 def _ratios(
-    found: list[TaskCost], took: dict[tuple[str, str, str], list[TaskCost]], task: str, audio: str
+    peer_turns: list[TaskCost], costs: dict[tuple[str, str, str], list[TaskCost]], task: str, audio: str
 ) -> dict[str, float]:
     """Our task of the same kind → how many times as long a peer took, by the wall clock."""
     kind = task.split(",")[0]
     return {
-        ours: median(theirs.wall / mine.wall for theirs, mine in zip(found, turns, strict=True))
-        for (system, ours, of), turns in took.items()
+        ours: median(theirs.wall / mine.wall for theirs, mine in zip(peer_turns, turns, strict=True))
+        for (system, ours, of), turns in costs.items()
         if system == IDEAW and of == audio and ours.split(",")[0] == kind
     }
 

@@ -238,7 +238,7 @@ def _attacked(name: str, title: str, measured: Mapping[str, segments.Table], pri
     rows: list[list[Cell]] = []
     for model, row in printed.items():
         if model in measured:
-            rows.append([model, "ours", *(each.accuracy for each in measured[model].rows)])
+            rows.append([model, "ours", *(attacked.accuracy for attacked in measured[model].rows)])
         rows.append([model, "the paper's", row.accuracy, *row.attacked])
     attacks = [catalogue.ATTACKS[attack] for attack in catalogue.PAPER]
     strengths = "; ".join(f"{attack.label}: {attack.summary}" for attack in attacks)
