@@ -10,7 +10,7 @@ from ideaw.modem import carriers as numpy_carriers
 from ideaw.modem.carriers import MESSAGE_TILE_FRAMES
 from ideaw.nets.build import build_dual_stage
 from ideaw.nets.carriers import Carriers, keyed_carriers, rotate_ring
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.nets.rivals.learned_carriers import INIT_BAND_BINS, LearnedSignals, LearnedStreams
 
 BINS = NetConfig().bins
@@ -21,7 +21,7 @@ def _slots(number: int, slots: int) -> Tensor:
 
 
 def _learned(slots: int) -> LearnedSignals:
-    return LearnedSignals(PAPER, slots, torch.Generator().manual_seed(1))
+    return LearnedSignals(PAPER_NET, slots, torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("slots", [1, 32, 98, 128])
@@ -52,7 +52,7 @@ def test_all_keyed_slots_together_fill_a_second_and_none_hears_another(slots: in
 
 
 def test_message_and_code_have_carriers_of_their_own() -> None:
-    for config in (NetConfig(), NetConfig(message_bits=10, message_slots=32), PAPER):
+    for config in (NetConfig(), NetConfig(message_bits=10, message_slots=32), PAPER_NET):
         with torch.no_grad():
             message, code = build_dual_stage(config).carriers()
         message_map, code_map = message.write.sum(0).flatten(), code.write.sum(0).flatten()

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
 from ideaw.nets.build import build_dual_stage
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.nets.cost import count_multiply_adds, count_parameters
 
 KERNEL = 3 * 3
@@ -70,7 +70,7 @@ def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "config", [NetConfig(), NetConfig(shared=False), PAPER, NetConfig(squeeze=10, message_blocks=3)]
+    "config", [NetConfig(), NetConfig(shared=False), PAPER_NET, NetConfig(squeeze=10, message_blocks=3)]
 )
 def test_parameters_are_those_counted_by_hand(config: NetConfig) -> None:
     assert count_parameters(build_dual_stage(config)) == _parameters_by_hand(config)
@@ -82,7 +82,7 @@ def test_parameters_are_those_counted_by_hand(config: NetConfig) -> None:
         NetConfig(),
         NetConfig(shared=False),
         NetConfig(code_bits=0, code_slots=0, code_blocks=0),
-        replace(PAPER, message_blocks=2, code_blocks=1),
+        replace(PAPER_NET, message_blocks=2, code_blocks=1),
     ],
 )
 def test_multiply_adds_are_those_counted_by_hand(config: NetConfig) -> None:
@@ -90,6 +90,6 @@ def test_multiply_adds_are_those_counted_by_hand(config: NetConfig) -> None:
 
 
 def test_the_papers_network_has_its_size() -> None:
-    assert count_parameters(build_dual_stage(PAPER))["stage 1"] == 3_844_480
-    work = _multiply_adds_by_hand(PAPER)
+    assert count_parameters(build_dual_stage(PAPER_NET))["stage 1"] == 3_844_480
+    work = _multiply_adds_by_hand(PAPER_NET)
     assert work["message"] - work["locate"] == pytest.approx(125e9, rel=0.03)  # 64 frames a second, not its 65

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from ideaw.audio import masking
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, WINDOW_SAMPLES
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.nets.domains import (
     CONDITION_STRIDE_BINS,
     ENVELOPE_BINS,
-    POWER_FLOOR,
+    ENVELOPE_POWER_FLOOR,
     MagnitudeDomain,
     SpectrumDomain,
     envelope,
@@ -54,7 +54,7 @@ def test_channels_are_neighbouring_bins() -> None:
 
 
 def test_the_papers_domain_is_the_spectrum_itself(spectra: Tensor) -> None:
-    domain = SpectrumDomain(PAPER)
+    domain = SpectrumDomain(PAPER_NET)
     host, condition = domain.analyse(spectra)
     assert host.shape == (6, 2, FRAMES_PER_SECOND, NUM_BINS - 1)
     assert condition.shape[1] == domain.condition_channels == 0
@@ -82,7 +82,7 @@ def _turned(spectra: Tensor) -> Tensor:
 def test_loud_and_quiet_look_alike_and_the_side_tells_which(spectra: Tensor) -> None:
     domain, quiet, loud = MagnitudeDomain(NetConfig()), 100 * spectra, 800 * spectra
     (host, condition), (host_loud, condition_loud) = domain.analyse(quiet), domain.analyse(loud)
-    audible = envelope(quiet[..., :480, :].square().sum(-1)) > 1e3 * POWER_FLOOR
+    audible = envelope(quiet[..., :480, :].square().sum(-1)) > 1e3 * ENVELOPE_POWER_FLOOR
     assert audible.float().mean() > 0.9, "this is silence"
     audible = squeeze_bins(audible.float(), 1, 20) > 0
     assert (host_loud - host)[audible].abs().max() < 0.02
@@ -139,7 +139,7 @@ def test_a_residual_stays_near_the_masking_curve_where_there_is_a_headroom(spect
 def test_the_envelope_is_the_mean_around_a_bin_of_its_own_frame() -> None:
     power = torch.zeros(1, 3, 100)
     power[0, 1, 50] = 1
-    around = envelope(power) - POWER_FLOOR
+    around = envelope(power) - ENVELOPE_POWER_FLOOR
     near = ENVELOPE_BINS // 2
     assert around[0, 1, 50 - near : 51 + near] == pytest.approx(1 / ENVELOPE_BINS, rel=1e-5)
     assert float(around.sum()) == pytest.approx(1, rel=1e-4)

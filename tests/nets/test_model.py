@@ -9,14 +9,14 @@ from torch import Tensor
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS
 from ideaw.nets.build import build_dual_stage
 from ideaw.nets.carriers import Carriers
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.nets.level import scale_to_snr
 from ideaw.nets.model import Ideaw, untie_extractor
 
 Both = tuple[Tensor, Tensor]
 
 TINY = {"message_blocks": 1, "code_blocks": 1, "message_width": 2, "code_width": 2, "balance_width": 2}
-SMALL_PAPER = replace(PAPER, message_slots=12, code_slots=6, squeeze=20, **(TINY | {"message_blocks": 2}))  # type: ignore[arg-type]
+SMALL_PAPER = replace(PAPER_NET, message_slots=12, code_slots=6, squeeze=20, **(TINY | {"message_blocks": 2}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ideaw.nets.blocks import LAST_LAYER_INIT_GAIN, ConvSubnet, DenseSubnet
 from ideaw.nets.build import build_dual_stage
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.nets.domains import squeeze_bins
 from ideaw.nets.level import level
 from ideaw.nets.model import Ideaw, Stage
@@ -17,7 +17,7 @@ NETS = {
     "ours": NetConfig(),
     "ours, 40 bands": NetConfig(squeeze=12, message_width=16, code_width=16),
     "ours, on the spectrum": NetConfig(domain="spectrum", message_width=16, code_width=16),
-    "paper, fewer blocks": replace(PAPER, message_blocks=4, code_blocks=2),
+    "paper, fewer blocks": replace(PAPER_NET, message_blocks=4, code_blocks=2),
 }
 
 
@@ -78,7 +78,7 @@ def test_each_stage_inverts_exactly(seconds: Tensor, name: str) -> None:
 @pytest.mark.slow
 @torch.no_grad()
 def test_the_papers_sixteen_and_eight_blocks_invert_exactly(seconds: Tensor) -> None:
-    model = _awake(PAPER, 1.0)
+    model = _awake(PAPER_NET, 1.0)
     assert (len(model.message_stage.blocks), len(model.code_stage.blocks)) == (16, 8)
     host, message, code, condition = _streams(model, seconds[[1, 4]], 5)
     after, _ = _assert_inverts(model.message_stage, host, message, condition)
@@ -96,7 +96,7 @@ def test_without_its_watermark_stream_a_stage_does_not_invert(seconds: Tensor) -
     assert _relative(back, host) > 0.01
 
 
-@pytest.mark.parametrize("config", [NetConfig(message_blocks=1), replace(PAPER, message_blocks=1, code_blocks=1)])
+@pytest.mark.parametrize("config", [NetConfig(message_blocks=1), replace(PAPER_NET, message_blocks=1, code_blocks=1)])
 @torch.no_grad()
 def test_scales_stay_within_the_clamp(config: NetConfig) -> None:
     model = _awake(config, 1000.0)

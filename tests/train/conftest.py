@@ -11,7 +11,7 @@ import torch
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.train.recipe import Losses, Recipe
 
 OURS = Recipe(
@@ -30,7 +30,7 @@ OURS = Recipe(
 THE_PAPERS = Recipe(
     name="the paper's",
     net=replace(
-        PAPER,
+        PAPER_NET,
         message_bits=6,
         code_bits=3,
         message_slots=6,

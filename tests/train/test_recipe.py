@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ideaw.errors import IdeawError
-from ideaw.nets.config import PAPER, NetConfig
+from ideaw.nets.config import PAPER_NET, NetConfig
 from ideaw.train.recipe import Losses, Recipe, read_recipe
 from ideaw.train.schedule import check_recipe
 
@@ -29,7 +29,7 @@ def test_the_default_recipe_trains_the_default_network() -> None:
 def test_the_papers_recipe_is_the_paper() -> None:
     (path,) = (path for path in RECIPES if path.stem == "paper")
     recipe = read_recipe(path)
-    assert recipe.net == PAPER
+    assert recipe.net == PAPER_NET
     assert (recipe.steps, recipe.attacks_from, recipe.snr) == (200_000, 0.5, None)
     assert recipe.losses == Losses("squared", message=1.0, code=1.0, first_stage=1.0, perceptual=0.1, identify=0.1)
     assert (recipe.optimiser, recipe.learning_rate, recipe.betas) == ("adam", 1e-5, (0.9, 0.99))

@@ -8,7 +8,7 @@ from ideaw.audio.grid import NUM_BINS
 
 
 class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One dual-stage network; the defaults are those of the shipped model, `PAPER` is the paper's."""
+    """One dual-stage network; the defaults are those of the shipped model, `PAPER_NET` is the paper's."""
 
     message_bits: int = 46
     code_bits: int = 10
@@ -86,7 +86,7 @@ class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {function: convolutions * number for function, number in nets.items()}
 
 
-PAPER = NetConfig(
+PAPER_NET = NetConfig(
     message_slots=46,
     code_slots=10,
     message_blocks=16,

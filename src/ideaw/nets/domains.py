@@ -15,7 +15,7 @@ from ideaw.nets.config import NetConfig
 ENVELOPE_BINS = 9
 """Width of the moving average that gives the spectral envelope: 144 Hz."""
 
-POWER_FLOOR = 1e-6
+ENVELOPE_POWER_FLOOR = 1e-6
 """Power added to every bin's envelope, relative to white audio of level 1: below it everything is silence."""
 
 LOG_OFFSET = 0.05
@@ -82,7 +82,7 @@ class MagnitudeDomain:
         bands = self._bands.map_arrays(lambda part: part.to(host.device))
         allowed = masking.masking_curve(host, bands, torch.log10) * 10 ** (headroom / 10)
         band_power = residual @ bands.inside.T
-        gain: Tensor = (allowed / band_power.clamp_min(POWER_FLOOR)).clamp_max(1).sqrt() @ bands.inside
+        gain: Tensor = (allowed / band_power.clamp_min(ENVELOPE_POWER_FLOOR)).clamp_max(1).sqrt() @ bands.inside
         return gain
 
     def _power(self, spectrum: Tensor) -> Tensor:
@@ -115,11 +115,11 @@ class SpectrumDomain:
 
 
 def envelope(power: Tensor) -> Tensor:
-    """(batch, frames, bins) power → its moving average over ENVELOPE_BINS of the same frame, plus POWER_FLOOR."""
+    """(batch, frames, bins) power → its moving average over ENVELOPE_BINS of the same frame, plus ENVELOPE_POWER_FLOOR."""
     # Sums of three sums of three: on a CPU a seventh of the time of a pooling layer.
     padded = F.pad(power, (ENVELOPE_BINS // 2, ENVELOPE_BINS // 2))
     threes = padded[..., :-2] + padded[..., 1:-1] + padded[..., 2:]
-    return (threes[..., :-6] + threes[..., 3:-3] + threes[..., 6:]) / ENVELOPE_BINS + POWER_FLOOR
+    return (threes[..., :-6] + threes[..., 3:-3] + threes[..., 6:]) / ENVELOPE_BINS + ENVELOPE_POWER_FLOOR
 
 
 def squeeze_bins(stream: Tensor, components: int, bands: int) -> Tensor:

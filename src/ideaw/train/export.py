@@ -50,7 +50,7 @@ WAVEFORM_GRAPH_PORTS: dict[str, GraphPorts] = {
 WEIGHTS_FILE = "network.safetensors"
 """The weights, with the network's configuration in the metadata."""
 
-CARRIERS_FILE = "carriers.safetensors"
+EXPORTED_CARRIERS_FILE = "carriers.safetensors"
 """Learned carriers as the engine reads them."""
 
 
@@ -200,7 +200,7 @@ def _save_carriers(model: AnyNet, folder: Path) -> None:
         for watermark, carriers in by_watermark.items()
         for direction in ("write", "read")
     }
-    save_file({name: tensor.half().contiguous() for name, tensor in maps.items()}, folder / CARRIERS_FILE)
+    save_file({name: tensor.half().contiguous() for name, tensor in maps.items()}, folder / EXPORTED_CARRIERS_FILE)
 
 
 def _make_card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, Any]:
