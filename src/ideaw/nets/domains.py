@@ -115,7 +115,7 @@ class SpectrumDomain:
 
 
 def envelope(power: Tensor) -> Tensor:
-    """(batch, frames, bins) power → its moving average over ENVELOPE_BINS of the same frame, plus ENVELOPE_POWER_FLOOR."""
+    """(batch, frames, bins) power → its moving average over the bins of a frame, plus ENVELOPE_POWER_FLOOR."""
     # Sums of three sums of three: on a CPU a seventh of the time of a pooling layer.
     padded = F.pad(power, (ENVELOPE_BINS // 2, ENVELOPE_BINS // 2))
     threes = padded[..., :-2] + padded[..., 1:-1] + padded[..., 2:]
