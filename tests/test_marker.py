@@ -540,6 +540,7 @@ def test_a_latency_that_cannot_be_kept_is_refused(marker: ideaw.Marker, speech: 
         next(marker.detect_stream([speech], 16_000, latency=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [3, 5])
 def test_no_sample_of_a_stream_waits_longer_than_asked(
     marker: ideaw.Marker, music: NDArray[np.float32], latency: int

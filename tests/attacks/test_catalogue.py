@@ -113,6 +113,7 @@ def test_aac_without_pyav_says_what_to_install(speech: np.ndarray, monkeypatch: 
         run("aac", speech, 16_000)
 
 
+@pytest.mark.slow
 def test_the_catalogue_needs_neither_torch_nor_scipy() -> None:
     code = "import sys, ideaw.attacks.catalogue; sys.exit(bool({'torch', 'scipy', 'av'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

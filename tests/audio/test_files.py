@@ -402,6 +402,7 @@ def test_an_mp3_with_fewer_frames_than_it_says_is_refused(tmp_path: Path, music:
         read(tmp_path / "a.mp3")
 
 
+@pytest.mark.slow
 def test_a_cut_mp3_without_an_index_gives_what_is_there(tmp_path: Path, music: np.ndarray) -> None:
     write(tmp_path / "a.mp3", music, 44_100)
     data = (tmp_path / "a.mp3").read_bytes().replace(b"Info", b"none")

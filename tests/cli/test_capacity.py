@@ -12,6 +12,7 @@ import ideaw
 from tests.cli.conftest import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["46+10", "22+10"])
 def test_what_fits_can_be_written_and_a_byte_more_cannot(tmp_path: Path, spoken: Path, model: str) -> None:
     ran = run("capacity", spoken, "--json", "--model", model)

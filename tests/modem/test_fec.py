@@ -131,6 +131,7 @@ def test_erased_slots_are_filled_in(size: tuple[int, int]) -> None:
     assert np.array_equal(code.decode_word(logits) > 0, bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "decibels", "most"),
     [((56, 448), 2, 0.02), ((46, 552), 2, 0.02), ((22, 528), 2, 0.02), ((10, 100), 3, 0.03)],
@@ -215,6 +216,7 @@ def test_batches_have_any_shape(size: tuple[int, int], shape: tuple[int, ...]) -
         np.testing.assert_allclose(found.reshape(-1, size[0]), np.reshape(alone, (-1, size[0])), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", USED + OTHERS)
 def test_finite_values_stay_finite(size: tuple[int, int]) -> None:
     code = fec_code(*size)
@@ -297,6 +299,7 @@ def test_in_heavy_noise_more_bits_are_right_than_in_the_likeliest_word(size: tup
     assert each < 0.95 * likeliest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", USED + OTHERS)
 def test_in_little_noise_they_are_the_bits_of_the_likeliest_word(size: tuple[int, int]) -> None:
     code = fec_code(*size)

@@ -69,6 +69,7 @@ def _multiply_adds_by_hand(config: NetConfig) -> dict[str, int]:
     return {"embed": one + two, "locate": locate, "message": locate + last_of_two + one - last_of_one}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config", [NetConfig(), NetConfig(shared=False), PAPER_NET, NetConfig(squeeze=10, message_blocks=3)]
 )

@@ -83,6 +83,7 @@ def test_quiet_segments_keep_it_too(
     assert _right(model.extract(marked, carriers), slots) > 0.82  # 0.84 with these seeds, 0.5 by chance
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_without_a_limit_the_residual_is_the_networks_own(
     model: Ideaw, carriers: tuple[Carriers, Carriers], seconds: Tensor, slots: Both, marked: Tensor
@@ -102,6 +103,7 @@ def test_the_untrained_network_reads_its_mark(
     assert abs(_right(model.extract(seconds, carriers), slots) - 0.5) < 0.1
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_papers_network_reads_its_mark_too_if_it_has_our_shortcuts(seconds: Tensor) -> None:
     """Without them its couplings start from nothing, and a random auxiliary signal drowns what there is."""

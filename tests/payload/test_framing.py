@@ -29,6 +29,7 @@ def contents(most: int) -> st.SearchStrategy[Content]:
     return st.one_of(bits, st.binary(min_size=1, max_size=most), text)
 
 
+@pytest.mark.slow
 @given(contents(27), SIZES, KEYS, st.randoms(use_true_random=False))
 @settings(deadline=None)
 def test_any_blocks_that_are_enough_give_the_message(content: Content, size: int, key: Key, random: Random) -> None:

@@ -43,6 +43,7 @@ def test_a_message_comes_back_as_it_was(given: tuple[Message, int]) -> None:
     assert Message.decode(frame > 0) == message
 
 
+@pytest.mark.slow
 @given(fitting(), st.data())
 def test_a_flipped_bit_is_detected(given: tuple[Message, int], data: st.DataObject) -> None:
     message, size = given
