@@ -1,220 +1,246 @@
-"""From traces to an answer: which messages are said, where, and how sure that is; on soft values as a search gives."""
+"""The decision: one loop over hypotheses, one counter of trials, p-values that are bounds, three kinds of answers."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import itertools
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import soxr
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio.grid import FRAMES_PER_SECOND
-from ideaw.detector import HOURS, SURE, combined, decide
-from ideaw.engine.network import Network
-from ideaw.engine.search import Search, Trace
+from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
+from ideaw.detector import FILE_P, Detector, TrialCounter, fisher_product_p
+from ideaw.engine import search as search_module
+from ideaw.engine.correlate import MAX_DRIFT_HOPS, log_path_trials
+from ideaw.engine.search import Search
+from ideaw.hypotheses import (
+    SPEED_GRID,
+    SPEED_REFINEMENTS,
+    Hypothesis,
+    LoudestExcerpt,
+    Screening,
+    count_hypotheses,
+    differ_from_mix,
+)
 from ideaw.keys import PUBLIC, Key
-from ideaw.modem.locating_code import locating_code
-from ideaw.payload.framing import Plan
-from ideaw.payload.message import Message
 
-OTHER = Key(b"another key, not ours")
-CERTAIN = -200.0
-"""Logarithm of the chance of a code that is there."""
+OTHER = Key(b"another key. . .")
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
-    return ideaw.load()._network
+def marker() -> ideaw.Marker:
+    return ideaw.load(threads=1)
 
 
-def _values(network: Network, text: str, seconds: int, noise: float = 0.5, seed: int = 0) -> NDArray[np.float32]:
-    """(seconds, slots) that say a text, as long as it may be, in noise."""
-    rounds = Plan.of(Message(text), network.card.message_bits, network.key).period_payloads
-    sent = network.message.values(rounds[np.arange(seconds) % len(rounds)])
-    return (sent + noise * np.random.default_rng(seed).standard_normal(sent.shape)).astype(np.float32)
+@pytest.fixture(scope="module")
+def marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+    return marker.embed(speech, SAMPLE_RATE, "hey")
 
 
-def _trace(values: NDArray[np.float32], begin: int = 0, owner: int = 0, log_p: float = CERTAIN) -> Trace:
-    seconds = len(values)
-    starts = begin + FRAMES_PER_SECOND * np.arange(seconds)
-    return Trace(owner, starts, np.full(seconds, 10.0), log_p, values, begin, begin + FRAMES_PER_SECOND * seconds)
+def _search(marker: ideaw.Marker, audio: NDArray[np.float32], *keys: Key, chunk_hops: int | None = None) -> Search:
+    channels = [marker.network.channels(key) for key in keys or (PUBLIC,)]
+    search = Search(marker.network, channels)
+    if chunk_hops is not None:
+        search.chunk_hops = chunk_hops
+    for start in range(0, len(audio), 7_777):
+        search.push(audio[start : start + 7_777, None].astype(np.float32))
+    search.finish()
+    return search
 
 
-def _search(network: Network, *traces: Trace, log_p: float = 0.0, chunks: int = 1) -> Search:
-    owners = [network.with_key(key) for key in (PUBLIC, OTHER)]
-    codes = [locating_code(network.card.code_bits, owner.key) for owner in owners]
-    least = min([log_p, *(trace.log_p for trace in traces)])
-    return Search(owners, codes, log_p=least, chunks=chunks, traces=list(traces))
+# Statistics
 
 
-def _said(network: Network, *traces: Trace, seconds: float = 60.0) -> list[tuple[object, float, float]]:
-    found = decide(_search(network, *traces), [PUBLIC, OTHER], seconds)
-    return [(segment.message, segment.start, segment.end) for segment in found.segments]
+def test_fisher_says_what_a_product_of_two_p_values_is_worth() -> None:
+    rng = np.random.default_rng(1)
+    products = rng.random(200_000) * rng.random(200_000)
+    for p in (0.5, 0.1, 0.01, 0.001):
+        share = (products <= p).mean()
+        assert share == pytest.approx(fisher_product_p(p, 1.0), abs=4 * math.sqrt(share / 200_000))
+    assert fisher_product_p(0.0, 0.5) == 0
+    assert fisher_product_p(1.0, 1.0) == 1
 
 
-# What is said
+def _weight_of_all_paths(starts: int) -> float:
+    """Σ exp(−log_path_trials) over every path: one step all along, or any others, at every place where it fits."""
+    steps = range(FRAMES_PER_SECOND - MAX_DRIFT_HOPS, FRAMES_PER_SECOND + MAX_DRIFT_HOPS + 1)
+    total = starts * math.exp(-log_path_trials(np.array([0]), starts))
+    spans = {0: 1}
+    for seconds in itertools.count(2):
+        spans_after: dict[int, int] = {}
+        for span, count in spans.items():
+            for step in steps:
+                spans_after[span + step] = spans_after.get(span + step, 0) + count
+        spans = {span: count for span, count in spans_after.items() if span < starts}
+        if not spans:
+            return total
+        even = np.arange(seconds) * steps[0]
+        uneven = np.cumsum([0, *([steps[0]] * (seconds - 2)), steps[1]])
+        even_weight = math.exp(-log_path_trials(even, starts))
+        uneven_weight = math.exp(-log_path_trials(uneven, starts)) if seconds > 2 else 0.0
+        for span, count in spans.items():
+            evens = sum(span == (seconds - 1) * step for step in steps)
+            total += (starts - span) * (evens * even_weight + (count - evens) * uneven_weight)
+    raise AssertionError
 
 
-def test_nothing_is_no_mark(network: Network) -> None:
-    found = decide(_search(network), [PUBLIC, OTHER], 10.0)
-    assert (found.found, found.message, found.key, found.segments, found.bit_confidence) == (False, None, None, [], ())
-    assert found.p_value == 1
+@pytest.mark.parametrize("starts", [1, 63, 64, 65, 127, 200, 703, 2_000, 8_063])
+def test_the_weights_of_all_paths_sum_to_at_most_one(starts: int) -> None:
+    assert 0 < _weight_of_all_paths(starts) <= 1
 
 
-def test_a_trace_says_what_and_where_and_whose(network: Network) -> None:
-    other = network.with_key(OTHER)
-    for owner, key, number in ((network, PUBLIC, 0), (other, OTHER, 1)):
-        found = decide(_search(network, _trace(_values(owner, "hey", 4), 32, number)), [PUBLIC, OTHER], 10.0)
-        assert (found.found, found.message, found.key) == (True, "hey", key)
-        assert found.p_value < SURE
-        (segment,) = found.segments
-        assert (segment.start, segment.end, segment.message_ok) == (0.5, 4.5, True)
-        assert (segment.message, segment.key) == ("hey", key)
-        bits = Message("hey").encode(network.card.message_bits, key)
-        assert np.array_equal(np.array(found.bit_confidence) > 0, bits > 0)
+def test_everything_that_may_be_tried_is_counted() -> None:
+    assert count_hypotheses(1, "none") == 1
+    near = len(SPEED_GRID["near"]) * (1 + len(SPEED_REFINEMENTS))
+    assert count_hypotheses(1, "near") == 1 + near
+    assert count_hypotheses(2, "near") == 1 + 3 + near
+    trials = TrialCounter(count_hypotheses(2, "near"), [PUBLIC, OTHER], chunks=5)
+    assert trials.searches == (4 + near) * 2 * 5
+    assert trials.track_p(math.log(1e-9)) == pytest.approx(trials.searches * 1e-9)
 
 
-@pytest.mark.parametrize(("seconds", "pace", "expected"), [(6, 1.05, 1.05 * 64 / 65), (2, 1.05, 1.05), (6, 1.0, 1.0)])
-def test_seconds_tell_what_the_pace_leaves_over(network: Network, seconds: int, pace: float, expected: float) -> None:
-    trace = _trace(_values(network, "hey", seconds))
-    longer = replace(trace, starts=trace.starts + np.arange(seconds), last=trace.last + seconds)
-    assert decide(_search(network, longer), [PUBLIC], 9.0, pace=pace).speed == pytest.approx(expected)
+def test_no_accident_is_less_likely_than_guessing_the_key(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    assert marker.detect(marked, SAMPLE_RATE).p_value == 2.0 ** -(8 * len(PUBLIC))
+    assert TrialCounter(1, [OTHER]).reported_p(0.0, 0) == 2.0**-128
+    assert TrialCounter(1, [OTHER]).reported_p(3.0, 0) == 1
 
 
-def test_segments_are_in_the_time_of_the_audio_as_it_was_given(network: Network) -> None:
-    found = decide(_search(network, _trace(_values(network, "hey", 5), 80)), [PUBLIC], 9.0, pace=1.25)
-    assert found.speed == pytest.approx(1.25)
-    assert (found.segments[0].start, found.segments[0].end) == (1, 5)
-    # Hops are rounded up, and no mark goes on after the end.
-    found = decide(_search(network, _trace(_values(network, "hey", 5))), [PUBLIC], 4.99)
-    assert found.segments[0].end == 4.99
-
-
-def test_a_code_whose_message_cannot_be_read_is_told_but_not_found(network: Network) -> None:
-    noise = np.random.default_rng(0).standard_normal((4, network.card.message_slots)).astype(np.float32)
-    found = decide(_search(network, _trace(noise)), [PUBLIC, OTHER], 10.0)
-    assert (found.found, found.message) == (False, None)
-    assert found.p_value < 1e-80
-    assert [(segment.message_ok, segment.message, segment.key) for segment in found.segments] == [(False, None, PUBLIC)]
-    assert len(found.bit_confidence) == network.card.message_bits
-    assert "not readable" in str(found)
-    # Nor is a code told that may be an accident.
-    found = decide(_search(network, _trace(noise, log_p=np.log(1e-5))), [PUBLIC, OTHER], 10.0)
-    assert (found.segments, found.p_value) == ([], pytest.approx(2e-5))
-
-
-def test_a_long_message_is_read_from_pieces_that_are_too_short_alone(network: Network) -> None:
-    text = "a text that takes some seconds"
-    values = _values(network, text, 30, noise=0.2)
-    needed = Plan.of(Message(text), network.card.message_bits).needed
-    pieces = [_trace(values[:part], begin) for part, begin in ((needed - 2, 0),)]
-    pieces.append(_trace(values[needed : 2 * needed - 3], 1_000))
-    assert decide(_search(network, *pieces), [PUBLIC, OTHER], 60.0).message == text
-    alone = decide(_search(network, pieces[0]), [PUBLIC, OTHER], 60.0)
-    assert (alone.found, len(alone.segments)) == (False, 1)
-
-
-def test_marks_of_two_keys_are_both_told(network: Network) -> None:
-    other = network.with_key(OTHER)
-    traces = _trace(_values(network, "hey", 4)), _trace(_values(other, "you", 3), 300, 1)
-    assert [said for said, _, _ in _said(network, *traces)] == ["hey", "you"]
-
-
-# Pieces that were put together
-
-
-PAIRS = [("hey", "you"), ("IDEA", "IDEB"), ("a", "b"), ("0001", "0002"), ("€", "$")]
-
-
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-@pytest.mark.parametrize(("first", "second"), [(5, 5), (3, 7), (9, 3), (2, 2), (30, 90)])
-def test_a_splice_on_the_second_gives_both_messages_with_their_places(
-    network: Network, one: str, other: str, first: int, second: int
+@pytest.mark.parametrize("kind", ["plain", "spliced", "unreadable"])
+def test_every_decoding_is_counted(
+    marker: ideaw.Marker,
+    speech: NDArray[np.float32],
+    marked: NDArray[np.float32],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
-    for noise in (0.3, 0.8):
-        values = np.concatenate([_values(network, one, first, noise, 1), _values(network, other, second, noise, 2)])
-        (said, begin, cut), (then, again, end) = _said(network, _trace(values), seconds=200.0)
-        assert (said, begin, then, end) == (one, 0, other, first + second)
-        assert cut == again == pytest.approx(first, abs=1)
+    other = marker.embed(speech, SAMPLE_RATE, "zz")
+    audio = {
+        "plain": marked,
+        "spliced": np.concatenate([marked[: 3 * SAMPLE_RATE], other[3 * SAMPLE_RATE :]]),
+        "unreadable": (marked + other) / 2,
+    }[kind]
+    sums: list[tuple[int, ...]] = []
+
+    def counting(work: Callable[..., object]) -> Callable[..., object]:
+        def count(llrs: NDArray[np.float32], *rest: object) -> object:
+            if len(rest) < 3:  # with a fourth argument what was decoded before is gone on with
+                sums.append(llrs.shape)
+            return work(llrs, *rest)
+
+        return count
+
+    for name in ("decode_repeated", "decode_seconds"):
+        monkeypatch.setattr(search_module, name, counting(getattr(search_module, name)))
+    stretches = _search(marker, audio).stretches
+    assert stretches
+    assert sum(decodings for _, decodings in {(s.log_p, s.decodings) for s in stretches}) == len(sums)
 
 
-@pytest.mark.parametrize(("first", "second"), [(9, 9), (6, 12), (30, 90)])
-def test_a_splice_of_which_some_seconds_were_read_gives_both_messages(
-    network: Network, first: int, second: int
+# Answers
+
+
+def test_there_are_three_answers(
+    marker: ideaw.Marker, speech: NDArray[np.float32], marked: NDArray[np.float32]
 ) -> None:
-    values = np.concatenate([_values(network, "hey", first, seed=1), _values(network, "you", second, seed=2)])
-    values[np.arange(first + second) % 3 > 0] = 0
-    (said, begin, cut), (then, again, end) = _said(network, _trace(values), seconds=200.0)
-    assert (said, begin, then, end) == ("hey", 0, "you", first + second)
-    assert cut == again == pytest.approx(first, abs=2)
+    found = marker.detect(marked, SAMPLE_RATE)
+    assert (found.status, found.found, found.message, found.key) == ("found", True, "hey", PUBLIC.fingerprint)
+    none = marker.detect(speech, SAMPLE_RATE)
+    assert (none.status, none.found, none.message, none.segments, none.key) == ("none", False, None, [], None)
+    # Of a message of 60 letters four seconds are too few: the code is certain, the message cannot be read.
+    long = marker.embed(np.tile(speech, 5), SAMPLE_RATE, "x" * 60)[: 4 * SAMPLE_RATE]
+    unreadable = marker.detect(long, SAMPLE_RATE)
+    assert (unreadable.status, unreadable.found, unreadable.message) == ("unreadable", False, None)
+    assert unreadable.p_value < FILE_P
+    assert unreadable.segments
+    assert str(unreadable).startswith("not found: a mark is there, but its message is not readable")
 
 
-def test_what_was_put_in_between_is_told_too(network: Network) -> None:
-    values = np.concatenate([_values(network, text, 4, seed=seed) for seed, text in enumerate(("hey", "you", "hey"))])
-    assert _said(network, _trace(values)) == [("hey", 0, 4), ("you", 4, 8), ("hey", 8, 12)]
+def test_joined_recordings_tell_both_messages(
+    marker: ideaw.Marker, strings: NDArray[np.float32], marked: NDArray[np.float32]
+) -> None:
+    other = marker.embed(strings, SAMPLE_RATE, "zz")
+    joined = marker.detect(np.concatenate([marked[: 4 * SAMPLE_RATE], other[: 4 * SAMPLE_RATE]]), SAMPLE_RATE)
+    assert set(joined.messages) == {"hey", "zz"}
+    assert joined.messages[0] == joined.message
 
 
-@pytest.mark.parametrize("text", ["hey", "a text that takes some seconds"])
-def test_seconds_that_are_hard_to_read_split_nothing(network: Network, text: str) -> None:
-    rng = np.random.default_rng(0)
-    for noise in (0.3, 1.0):
-        values = _values(network, text, 40, noise)
-        for begin, length in ((5, 1), (12, 3), (25, 6)):
-            values[begin : begin + length] = 0.2 * rng.standard_normal((length, values.shape[1]))
-        assert _said(network, _trace(values)) == [(text, 0, 40)]
+def test_a_mark_goes_on_from_chunk_to_chunk(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    whole, parts = (_search(marker, marked, chunk_hops=hops) for hops in (None, 130))
+    assert (whole.chunks, parts.chunks) == (1, 3)
+    (one,), (joined,) = whole.stretches, parts.stretches
+    assert joined.joined
+    assert np.array_equal(one.starts, joined.starts)
+    assert one.decoded.message == joined.decoded.message
+    assert abs(one.first - joined.first) <= 4
+    assert abs(one.last - joined.last) <= 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.0, 0.7, 1.5])
-def test_an_average_of_two_copies_gives_no_third_message(network: Network, noise: float) -> None:
-    rng = np.random.default_rng(int(10 * noise))
-    for trial in range(40):
-        one, other = ("".join(map(chr, rng.integers(97, 123, 4))) for _ in range(2))
-        both = _values(network, one, 4, noise, trial) + _values(network, other, 4, 0.0)
-        found = decide(_search(network, _trace(both)), [PUBLIC, OTHER], 4.0)
-        assert {found.message, *(segment.message for segment in found.segments)} <= {one, other, None}
+def test_a_long_message_in_pieces_is_pooled(marker: ideaw.Marker, strings: NDArray[np.float32]) -> None:
+    audio = np.tile(strings, 4)
+    text = "a text of twenty ..."
+    marked = marker.embed(audio, SAMPLE_RATE, text)
+    gap = np.zeros(SAMPLE_RATE + 4_321, np.float32)
+    pieces = [marked[: 8 * SAMPLE_RATE], gap, marked[9 * SAMPLE_RATE + 777 : 20 * SAMPLE_RATE]]
+    assert marker.detect(np.concatenate(pieces), SAMPLE_RATE).message == text
 
 
-# How sure
+def test_digital_silence_is_not_analysed(marker: ideaw.Marker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker.network, "locate", None)
+    answer = marker.detect(np.zeros(200 * 8_000), 8_000)
+    assert (answer.status, answer.p_value) == ("none", 1.0)
 
 
-def test_two_chances_are_worth_their_product_and_not_more() -> None:
-    rng = np.random.default_rng(0)
-    values = np.array([combined(*pair) for pair in rng.uniform(0, 1, (20_000, 2))])
-    for bound in (0.5, 0.1, 0.01):
-        assert (values <= bound).mean() == pytest.approx(bound, abs=4 * np.sqrt(bound / len(values)))
-    assert combined(1, 1) == 1
-    assert combined(0, 0.5) == 0
+# Hypotheses
 
 
-def test_as_many_accidents_as_there_may_be_are_tried_with_a_second_chance() -> None:
-    # On average seven codes by accident, each of which is as good as a number from 0 to 7 says.
-    rng, most = np.random.default_rng(0), 7
-    least = [
-        min((combined(one, rng.uniform(), most) for one in rng.uniform(0, most, rng.poisson(most))), default=1.0)
-        for _ in range(10_000)
-    ]
-    for bound in (0.5, 0.1, 0.01):
-        assert (np.array(least) <= bound).mean() <= bound + 4 * np.sqrt(bound / len(least))
+def test_the_loudest_seconds_are_the_excerpt(speech: NDArray[np.float32]) -> None:
+    audio = np.concatenate([0.01 * speech, speech, 0.01 * speech])[:, None]
+    excerpt = LoudestExcerpt(SAMPLE_RATE, 2)
+    blocks = np.array_split(audio, 17)
+    assert [len(block) for block in excerpt.tap(blocks)] == [len(block) for block in blocks]
+    quarters = np.square(audio[: len(audio) // 4_000 * 4_000]).reshape(-1, 4_000).sum(1)
+    first = int(np.convolve(quarters, np.ones(8), "valid").argmax()) * 4_000
+    assert np.array_equal(excerpt.samples, audio[first : first + 2 * SAMPLE_RATE])
 
 
-def test_chances_that_no_float_holds_are_none() -> None:
-    assert combined(1e-200, 1e-200) == 0
+def test_channels_differ_from_their_mix_or_not(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> None:
+    assert not differ_from_mix(speech[:, None])
+    assert not differ_from_mix(np.stack([speech, 0.5 * speech], 1))
+    assert differ_from_mix(np.stack([speech, strings], 1))
+    assert differ_from_mix(np.stack([speech, -speech], 1))
 
 
-def _p_value(network: Network, log_p: float, keys: Sequence[Key], looks: int, chunks: int) -> float:
-    return decide(_search(network, log_p=log_p, chunks=chunks), keys, 100.0, looks).p_value
+def _screened(marker: ideaw.Marker, audio: NDArray[np.floating], speeds: str = "near") -> list[Hypothesis]:
+    keys = [marker.network.channels(PUBLIC)]
+    return list(Screening(marker.network, keys, audio, SAMPLE_RATE, speeds).hypotheses())  # type: ignore[arg-type]
 
 
-def test_every_key_look_and_chunk_counts(network: Network) -> None:
-    once = _p_value(network, np.log(1e-5), [PUBLIC], 1, 1)
-    assert once == pytest.approx(1e-5)
-    assert _p_value(network, np.log(1e-5), [PUBLIC, OTHER], 3, 5) == pytest.approx(30 * once)
-    assert _p_value(network, np.log(0.1), [PUBLIC, OTHER], 3, 5) == 1
+def test_the_excerpt_tells_which_channel_and_speed_hold_a_mark(
+    marker: ideaw.Marker, marked: NDArray[np.float32], speech: NDArray[np.float32]
+) -> None:
+    noise = 0.3 * np.random.default_rng(0).standard_normal(len(marked))
+    channels = _screened(marker, np.stack([noise, marked], 1), "none")
+    assert channels[0].channels is not None
+    assert 1 in channels[0].channels
+    (speed,) = _screened(marker, soxr.resample(marked, SAMPLE_RATE, SAMPLE_RATE / 1.04)[:, None])
+    assert speed.speed == pytest.approx(1.04, rel=0.006)
+    assert _screened(marker, speech[:, None]) == []
+    assert _screened(marker, np.zeros((32_000, 2))) == []
 
 
-def test_short_files_must_be_surer(network: Network) -> None:
-    # One wrong answer in a million files, and in ten thousand hours.
-    noise = np.random.default_rng(1).standard_normal((2, network.card.message_slots)).astype(np.float32)
-    trace = _trace(noise, log_p=np.log(3e-7 / 2))
-    assert [len(_said(network, trace, seconds=seconds)) for seconds in (0.003 * HOURS, 2.0)] == [1, 0]
+def test_the_loop_ends_where_a_mark_is_found(
+    marker: ideaw.Marker, marked: NDArray[np.float32], speech: NDArray[np.float32]
+) -> None:
+    opened = 0
+
+    def blocks() -> Iterator[NDArray[np.float64]]:
+        nonlocal opened
+        opened += 1
+        yield stereo.astype(np.float64)
+
+    for stereo, times in ((np.stack([marked, marked], 1), 1), (np.stack([marked, -marked], 1), 2)):  # noqa: B007
+        opened = 0
+        answer = Detector(marker.network, [PUBLIC]).detect(blocks, SAMPLE_RATE, 2, len(marked), None)
+        assert (answer.message, opened) == ("hey", times)

@@ -15,24 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio import files
 from ideaw.audio.buffer import Progress, split_blocks, with_progress
-from ideaw.audio.checks import (
-    check_channels,
-    check_finite,
-    check_length,
-    check_samples,
-    check_stream,
-    integer_rate,
-)
+from ideaw.audio.checks import check_channels, check_finite, check_length, check_samples, check_stream, integer_rate
 from ideaw.audio.pcm import as_float, quantisation_step
 from ideaw.detector import Detector
 from ideaw.engine.embedder import STREAM_BLOCK_SECONDS, Embedder, EmbedSettings
 from ideaw.engine.gain import check_snr
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.errors import IdeawError, ModelError
+from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds, check_speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.models import find_model
-from ideaw.payload.framing import Plan, capacity
+from ideaw.payload.framing import Plan
 from ideaw.payload.message import Message
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
@@ -245,42 +238,27 @@ class Marker(SegmentMarker):
             check_length(length, rate, longest)
         return detector.detect(partial(files.read_blocks, path, longest), rate, channels, length, progress)
 
-    def capacity(self, seconds: float) -> int:
-        """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
-        return capacity(seconds, self.message_bits)
-
     def _plan(self, message: MessageLike) -> Plan:
         return Plan.of(Message.of(message), self.network.card.message_bits, self._key)
 
     def _embedder(
         self, plan: Plan, rate: int, channels: int, step: float, snr: float | None, block_seconds: int | None = None
     ) -> Embedder:
-        self._require_locating_code()
+        self.network.require_locating_code()
         settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card.snr), step, block_seconds)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
-        self._require_locating_code()
+        self.network.require_locating_code()
         if keys is not None and not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
         wanted = [self._key] if keys is None else list(map(require_key, keys))
         return Detector(self.network, wanted, check_speeds(speeds))
 
-    def _require_locating_code(self) -> None:
-        if not self.network.has_locating_code:
-            name = self.network.card.name
-            raise ModelError(f"the model {name} has no locating code: its marks can only be read at known places")
-
     def __reduce__(self) -> tuple[Any, ...]:
         if self._key != PUBLIC:
-            raise TypeError(
-                "a marker with a secret key is not pickled; give the other process the key, and load() there"
-            )
-        return _load_again, (self.network.files.source, self.network.threads)
-
-
-def _load_again(model: str, threads: int | None) -> Marker:
-    return load(model, threads=threads)
+            raise TypeError("a marker with a secret key is not pickled; load() it with its key where it is needed")
+        return partial(load, self.network.files.source, threads=self.network.threads), ()
 
 
 def _check_latency(latency: int, least: int) -> None:

@@ -12,6 +12,7 @@ from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.segments import check_bits, check_segments, embed_segments, extract_segments
 from ideaw.keys import PUBLIC, Key
 from ideaw.models import Card
+from ideaw.payload.framing import capacity
 
 
 class SegmentMarker:
@@ -41,6 +42,10 @@ class SegmentMarker:
     def code_bits(self) -> int:
         """Bits of the locating code."""
         return self.card.code_bits
+
+    def capacity(self, seconds: float) -> int:
+        """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
+        return capacity(seconds, self.message_bits)
 
     @single_threaded_blas()
     def embed_segment(

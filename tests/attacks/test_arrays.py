@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import signal
 
 import ideaw
-from ideaw.attacks import arrays, catalogue, codecs, filters, rooms
+from ideaw.attacks import arrays, catalogue, codecs, dynamics, filters, rooms, scenes
 from ideaw.audio.grid import SAMPLE_RATE
 
 from .measure import delay, snr
@@ -99,6 +99,7 @@ def test_vorbis_takes_minutes(music: np.ndarray) -> None:
     assert snr(minutes[-100_000:], coded[-100_000:]) > 6
 
 
+@pytest.mark.slow
 def test_a_codec_takes_more_channels_than_two(music: np.ndarray) -> None:
     five = np.concatenate((music, music, music[:, :1]), axis=1)[:44_100]
     for name in ("mp3", "vorbis", "opus", "aac"):

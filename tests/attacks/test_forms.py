@@ -9,6 +9,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ideaw.attacks import arrays, batch, catalogue, rooms
+from ideaw.attacks.draw import Draw
 from ideaw.audio.grid import SAMPLE_RATE
 
 from .measure import snr
@@ -19,7 +20,7 @@ BATCHED = [name for name in catalogue.ATTACKS if name not in catalogue.MEASURED_
 def both(name: str, segments: np.ndarray, **strength: float | str) -> tuple[np.ndarray, np.ndarray]:
     """The array form of each segment, stacked, and the batched form."""
     filed = np.stack([catalogue.run(name, segment, SAMPLE_RATE, **strength) for segment in segments])
-    layer = getattr(batch, name)(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), **strength)
+    layer = getattr(batch, name)(torch.from_numpy(segments), Draw.at(0, 0, "cpu"), **strength)
     assert layer.dtype == torch.float32
     assert layer.shape == segments.shape
     return filed, layer.numpy()
@@ -36,6 +37,7 @@ EXACT = 110.0
 """Single against double precision: 24 bits of mantissa are 144 dB, an FFT of 2^15 points loses some of them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "strength"),
     [
@@ -94,7 +96,7 @@ def test_resample_agrees_with_soxr_up_to_the_fit_of_its_filter(ratio: float, seg
 
 @pytest.mark.parametrize("factor", [0.9, 0.97, 1.05, 1.1])
 def test_speed_agrees_with_soxr_up_to_cubic_interpolation(factor: float, segments: np.ndarray) -> None:
-    layer = batch.speed(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), factor=factor).numpy()
+    layer = batch.speed(torch.from_numpy(segments), Draw.at(0, 0, "cpu"), factor=factor).numpy()
     for segment, fast in zip(segments, layer, strict=True):
         filed = catalogue.run("speed", segment, SAMPLE_RATE, factor=factor)[: len(fast)]
         assert len(filed) == min(len(segment), round(len(segment) / factor))
@@ -141,7 +143,7 @@ def test_dropout_zeroes_the_wanted_share_and_nothing_else(share: float, segments
 
 @pytest.mark.parametrize("keep", [0.3, 0.5])
 def test_crop_keeps_one_stretch(keep: float, segments: np.ndarray) -> None:
-    layer = batch.crop(torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), keep=keep).numpy()
+    layer = batch.crop(torch.from_numpy(segments), Draw.at(0, 0, "cpu"), keep=keep).numpy()
     starts = set()
     for seed, (segment, kept) in enumerate(zip(segments, layer, strict=True)):
         filed = catalogue.run("crop", segment, SAMPLE_RATE, seed=seed, keep=keep)
@@ -159,7 +161,7 @@ def test_crop_keeps_one_stretch(keep: float, segments: np.ndarray) -> None:
 def test_splice_replaces_one_stretch_by_other_audio(segments: np.ndarray) -> None:
     other = segments[::-1].copy()
     layer = batch.splice(
-        torch.from_numpy(segments), batch.Draw.at(0, 0, "cpu"), share=0.25, other=torch.from_numpy(other)
+        torch.from_numpy(segments), Draw.at(0, 0, "cpu"), share=0.25, other=torch.from_numpy(other)
     ).numpy()
     filed = np.stack(
         [

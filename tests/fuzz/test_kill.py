@@ -1,5 +1,6 @@
 """`ideaw embed` killed at any moment: what was at the target stays whole, or what should be there is."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -51,3 +52,20 @@ def test_a_killed_process_leaves_the_old_file_or_the_new_one(tmp_path: Path, sou
         process.wait()
         assert target.read_bytes() in (BEFORE, marked)
         assert source.read_bytes() == original
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_process_that_is_asked_to_end_leaves_no_temporary_file(
+    tmp_path: Path, source: Path, ending: signal.Signals
+) -> None:
+    target = tmp_path / "out.flac"
+    target.write_bytes(BEFORE)
+    process = embedding(source, target)
+    while process.poll() is None and not strays(tmp_path):
+        time.sleep(0.0005)
+    assert strays(tmp_path)  # the signal arrives while the file is being written
+    process.send_signal(ending)
+    assert process.wait(60) != 0
+    assert not strays(tmp_path)
+    assert target.read_bytes() == BEFORE

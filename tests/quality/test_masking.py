@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.quality.masking import FULL_SCALE, HOP, masking, middle
+from ideaw.quality.masking import FULL_SCALE_DB_SPL, MASKING_HOP_SAMPLES, frame_centre_seconds, masking
 
 
 def test_a_sine_at_full_scale_has_its_level() -> None:
     sine = np.sin(2 * np.pi * 1_000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)
     heard = masking(sine, sine)
     whole = 10 * np.log10((10 ** (heard.host / 10)).sum(1))
-    assert whole[:-1] == pytest.approx(FULL_SCALE, abs=0.1)  # the last frame is not full
-    assert heard.host.shape == (-(-(SAMPLE_RATE - 512) // HOP) + 1, len(heard.hertz))
+    assert whole[:-1] == pytest.approx(FULL_SCALE_DB_SPL, abs=0.1)  # the last frame is not full
+    assert heard.host.shape == (-(-(SAMPLE_RATE - 512) // MASKING_HOP_SAMPLES) + 1, len(heard.hertz))
 
 
 def test_nothing_is_heard_where_nothing_differs(speech: NDArray[np.float32]) -> None:
@@ -42,7 +42,7 @@ def test_louder_noise_is_heard_more(speech: NDArray[np.float32]) -> None:
 def test_the_most_audible_moment_is_where_the_noise_is(speech: NDArray[np.float32]) -> None:
     marked = speech.astype(np.float64)
     marked[SAMPLE_RATE : SAMPLE_RATE + 400] += 0.05 * np.random.default_rng(0).standard_normal(400)
-    assert middle(masking(speech, marked).most_audible) == pytest.approx(1, abs=0.04)
+    assert frame_centre_seconds(masking(speech, marked).most_audible) == pytest.approx(1, abs=0.04)
 
 
 def test_audio_shorter_than_a_frame_has_one(speech: NDArray[np.float32]) -> None:
@@ -54,7 +54,7 @@ def test_long_audio_is_held_against_the_curve_in_pieces(
 ) -> None:
     noisy = speech + 0.01 * np.random.default_rng(0).standard_normal(len(speech))
     at_once = masking(speech, noisy)
-    monkeypatch.setattr("ideaw.quality.masking.AT_ONCE", 7)
+    monkeypatch.setattr("ideaw.quality.masking.MAX_BLOCK_FRAMES", 7)
     pieces = masking(speech, noisy)
     for one, other in zip(astuple(at_once), astuple(pieces), strict=True):
         assert np.array_equal(one, other)

@@ -4,81 +4,34 @@ The arrays' forms in `arrays.py` are the real thing; these follow them closely (
 each other) but never wait for the device, and let a gradient through: the true one where there is one, else
 straight through. Only the codecs leave the device, because they are the real encoders; `coarse` stands in for AAC.
 
-A strength on a scale is a number (exactly that) or a pair (low, high) to draw from, per sample unless the
-docstring says per call. A strength that is a choice is one value or a tuple to choose from.
+A strength on a scale is a number (exactly that) or a pair (low, high) to draw from, per row unless the docstring
+says per call. A strength that is a choice is one value or a tuple to choose from.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ideaw.attacks import filters, responses, rooms
+from ideaw.attacks import batch_vocoder, filters, responses, rooms
 from ideaw.attacks.codecs import mp3_clips, opus_clips, vorbis_clips
+from ideaw.attacks.draw import Draw, Strength
 from ideaw.audio.grid import SAMPLE_RATE
 
-Strength = float | tuple[float, float]
-ROOMS = 64
+NUM_ROOMS = 64
 """Rooms that audio is recorded again in: drawn once, since a response takes a CPU longer than a step has."""
 
-CODER_WINDOW, CODER_BAND = 512, 9
+CODER_WINDOW_SAMPLES, CODER_BAND_BINS = 512, 9
 """Samples and bins, 32 ms and 280 Hz, over which `coarse` keeps the power."""
 
-T = TypeVar("T")
 P = ParamSpec("P")
-
-
-@dataclass
-class Draw:
-    """The random choices of one call: `host` for what shapes the work, `device` for tensors."""
-
-    host: np.random.Generator
-    device: torch.Generator
-
-    @classmethod
-    def at(cls, seed: int, step: int, device: torch.device | str) -> Draw:
-        """The draws of one training step: the same seed and step give the same draws, with no state kept."""
-        host, tensors = np.random.SeedSequence((seed, step)).spawn(2)
-        generator = torch.Generator(device)
-        generator.manual_seed(int(tensors.generate_state(1, np.uint64)[0]) >> 1)
-        return cls(np.random.default_rng(host), generator)
-
-    def uniform(self, *shape: int) -> Tensor:
-        """Uniform in [0, 1), float32, on the device."""
-        return torch.rand(shape, generator=self.device, device=self.device.device)
-
-    def normal(self, *shape: int) -> Tensor:
-        """Standard normal, float32, on the device."""
-        return torch.randn(shape, generator=self.device, device=self.device.device)
-
-    def strength(self, value: Strength, batch: int, geometric: bool = False) -> Tensor:
-        """A number as it is, (1, 1); a pair drawn per sample, (batch, 1), evenly or evenly in the logarithm."""
-        if not isinstance(value, tuple):
-            return torch.full((1, 1), float(value), device=self.device.device)
-        low, high = value
-        if geometric:
-            return low * (self.uniform(batch, 1) * math.log(high / low)).exp()
-        return low + (high - low) * self.uniform(batch, 1)
-
-    def once(self, value: Strength) -> float:
-        """A number as it is; a pair drawn once for the call."""
-        return float(self.host.uniform(*value)) if isinstance(value, tuple) else float(value)
-
-    def choose(self, value: T | tuple[T, ...]) -> T:
-        """A value as it is; one of a tuple for the call."""
-        return value[int(self.host.integers(len(value)))] if isinstance(value, tuple) else value
-
-    def choose_each(self, value: T | tuple[T, ...], batch: int) -> list[T]:
-        """One value per sample."""
-        return [self.choose(value) for _ in range(batch)]
 
 
 def _single_precision(
@@ -87,7 +40,7 @@ def _single_precision(
     """Keep autocast out of the attack: half-precision audio would be an attack of its own."""
 
     @wraps(attack)
-    def wrapped(x: Tensor, draw: Draw, *args: P.args, **kwargs: P.kwargs) -> Tensor:
+    def wrapped(x: Tensor, draw: Draw, /, *args: P.args, **kwargs: P.kwargs) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
             return attack(x.float(), draw, *args, **kwargs)
 
@@ -101,7 +54,8 @@ def _straight_through(x: Tensor, y: Tensor) -> Tensor:
 
 def _frequencies(length: int, device: torch.device) -> Tensor:
     """Frequencies in Hz of a real FFT of `length` samples, (1, length // 2 + 1)."""
-    return torch.fft.rfftfreq(length, 1 / SAMPLE_RATE, device=device)[None]
+    frequencies: Tensor = torch.fft.rfftfreq(length, 1 / SAMPLE_RATE, device=device)[None]
+    return frequencies
 
 
 def _filter(x: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
@@ -109,7 +63,8 @@ def _filter(x: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
     n = x.shape[-1]
     length = filters.fast_length(2 * n)
     spectrum = torch.fft.rfft(x, length) * response(_frequencies(length, x.device))
-    return torch.fft.irfft(spectrum, length)[..., :n]
+    filtered: Tensor = torch.fft.irfft(spectrum, length)[..., :n]
+    return filtered
 
 
 def _at(x: Tensor, index: Tensor) -> Tensor:
@@ -118,7 +73,7 @@ def _at(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(-1, index.clamp(0, x.shape[-1] - 1)) * inside
 
 
-def _stretch_of(x: Tensor, draw: Draw, share: Strength) -> Tensor:
+def _random_span(x: Tensor, draw: Draw, share: Strength) -> Tensor:
     """Mask (batch, n) of one stretch per sample, `share` of the length long, at a random place."""
     batch, n = x.shape
     length = draw.strength(share, batch) * n
@@ -153,8 +108,8 @@ def _pass(
     poles, both_ways = draw.choose(order), draw.choose(zero_phase)
 
     def response(frequency: Tensor) -> Tensor:
-        angle = (frequency * (math.pi / SAMPLE_RATE)).clip(filters.LOWEST_ANGLE, filters.HIGHEST_ANGLE)
-        h = filters.butterworth(angle.tan() / corner.tan(), poles, high)
+        angle = (frequency * (math.pi / SAMPLE_RATE)).clip(filters.MIN_BILINEAR_ANGLE, filters.MAX_BILINEAR_ANGLE)
+        h: Tensor = filters.butterworth(angle.tan() / corner.tan(), poles, high)
         return abs(h) ** 2 if both_ways else h
 
     return _filter(x, response)
@@ -173,8 +128,8 @@ def lowpass(
     backwards), or with `kind` "steep" a symmetric FIR near to a brick wall."""
     if draw.choose(kind) == "steep":
         corner = draw.strength(cutoff, len(x), geometric=True)
-        half = responses.FIR_TRANSITION / 2
-        return _filter(x, lambda frequency: responses.fall(frequency, corner - half, corner + half))
+        half = responses.FIR_TRANSITION_HZ / 2
+        return _filter(x, lambda frequency: responses.lowpass_taper(frequency, corner - half, corner + half))
     return _pass(x, draw, cutoff, order, zero_phase, high=False)
 
 
@@ -228,14 +183,14 @@ def dropout(x: Tensor, draw: Draw, share: Strength = 0.001) -> Tensor:
 
 @_single_precision
 def resample(
-    x: Tensor, draw: Draw, ratio: float | tuple[float, ...] = 2.0, start: Strength = responses.RESAMPLER_PASS
+    x: Tensor, draw: Draw, ratio: float | tuple[float, ...] = 2.0, start: Strength = responses.RESAMPLER_PASSBAND
 ) -> Tensor:
     """To `ratio` times the rate and back: what two passes of a resampler's filter leave, with no aliases.
     `start` is where the filter begins to fall, in parts of the lower Nyquist frequency."""
     nyquist = min(1.0, draw.choose(ratio)) * SAMPLE_RATE / 2
     fall = draw.strength(start, len(x)) * nyquist
-    stop = fall + responses.RESAMPLER_WIDTH * nyquist
-    return _filter(x, lambda frequency: responses.fall(frequency, fall, stop) ** 2)
+    stop = fall + responses.RESAMPLER_TRANSITION * nyquist
+    return _filter(x, lambda frequency: responses.lowpass_taper(frequency, fall, stop) ** 2)
 
 
 @_single_precision
@@ -244,58 +199,12 @@ def amplitude(x: Tensor, draw: Draw, gain: Strength = 0.9) -> Tensor:
     return (x * draw.strength(gain, len(x), geometric=True)).clamp(-1.0, 1.0)
 
 
-def _overlap_add(frames: Tensor) -> Tensor:
-    """Frames (batch, size, count) at steps of a quarter of their size -> (batch, (count + 3)·size / 4)."""
-    quarters = frames.chunk(4, 1)
-    out = sum(F.pad(quarter, (i, 3 - i)) for i, quarter in enumerate(quarters))
-    assert isinstance(out, Tensor)
-    return out.transpose(1, 2).flatten(1)
-
-
-def _analysed(x: Tensor, window: Tensor) -> Tensor:
-    """(batch, n) -> (batch, bins, frames): its spectrum at steps of a quarter of the window."""
-    size = len(window)
-    return torch.stft(x, size, size // 4, window=window, center=True, pad_mode="constant", return_complex=True)
-
-
-def _synthesised(spectrum: Tensor, window: Tensor, length: int) -> Tensor:
-    """The way back, to `length` samples."""
-    size = len(window)
-    pieces = torch.fft.irfft(spectrum, size, dim=-2) * window[:, None]
-    weight = _overlap_add(window.square()[None, :, None].expand(1, size, spectrum.shape[-1]))
-    y = _overlap_add(pieces)[:, size // 2 : size // 2 + length]
-    y = y / weight[:, size // 2 : size // 2 + length].clamp_min(1e-6)
-    return F.pad(y, (0, length - y.shape[-1]))
-
-
-def _vocode(x: Tensor, rate: float, size: int) -> Tensor:
-    """Phase vocoder: `x` (batch, n) played `rate` times as fast, (batch, round(n / rate)).
-
-    Magnitudes are interpolated between frames and carry the gradient; phases add up the advances between
-    neighbouring frames, which is all that the accumulated phase is once whole turns are dropped.
-    """
-    window = torch.hann_window(size, device=x.device)
-    spectrum = _analysed(x, window)
-    frames = spectrum.shape[-1]
-    spectrum = F.pad(spectrum, (0, 2))
-    steps = torch.arange(responses.stretched_frames(frames, rate), device=x.device, dtype=torch.float64) * rate
-    left = steps.floor().long()
-    share = (steps - left).float()
-    magnitude, phase = spectrum.abs(), spectrum.detach().angle()
-    magnitude = (1 - share) * magnitude[..., left] + share * magnitude[..., left + 1]
-    advance = phase[..., left + 1] - phase[..., left]
-    advance = torch.cat((phase[..., :1], advance[..., :-1]), -1)
-    advance = advance - 2 * math.pi * (advance / (2 * math.pi)).round()
-    phase = advance.cumsum(-1)
-    return _synthesised(torch.polar(magnitude, phase), window, round(x.shape[-1] / rate))
-
-
 @_single_precision
 def stretch(
     x: Tensor,
     draw: Draw,
     length: Strength = 0.9,
-    window: int | tuple[int, ...] = responses.STRETCH_WINDOW,
+    window: int | tuple[int, ...] = responses.VOCODER_WINDOW_SAMPLES,
     kind: str | tuple[str, ...] = "vocoder",
 ) -> Tensor:
     """To `length` times the length and back to the original one: by a phase vocoder both times, or with
@@ -306,7 +215,7 @@ def stretch(
     if draw.choose(kind) == "linear":
         short = F.interpolate(x[:, None], size=round(n * part), mode="linear")
         return F.interpolate(short, size=n, mode="linear")[:, 0]
-    y = _vocode(_vocode(x, 1 / part, size), part, size)
+    y = batch_vocoder.change_tempo(batch_vocoder.change_tempo(x, 1 / part, size), part, size)
     return F.pad(y, (0, n - y.shape[-1]))
 
 
@@ -327,7 +236,7 @@ def shift(x: Tensor, draw: Draw, seconds: Strength = 0.1) -> Tensor:
 @_single_precision
 def crop(x: Tensor, draw: Draw, keep: Strength = 0.5) -> Tensor:
     """A stretch of `keep` times the length stays in its place, the rest becomes zero."""
-    return x * _stretch_of(x, draw, keep)
+    return x * _random_span(x, draw, keep)
 
 
 @_single_precision
@@ -336,7 +245,7 @@ def splice(x: Tensor, draw: Draw, share: Strength = 0.25, other: Tensor | None =
     another item of the batch from half a segment on."""
     if other is None:
         other = x.detach().roll((1, x.shape[-1] // 2), (0, 1))
-    return torch.where(_stretch_of(x, draw, share), other.to(x.dtype), x)
+    return torch.where(_random_span(x, draw, share), other.to(x.dtype), x)
 
 
 @_single_precision
@@ -350,8 +259,10 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
     pace = draw.strength(factor, batch)
     length = filters.fast_length(n + 2_000)
     nyquist = SAMPLE_RATE / 2 / pace.clamp_min(1.0)
-    start = responses.RESAMPLER_PASS * nyquist
-    kept = responses.fall(_frequencies(length, x.device), start, start + responses.RESAMPLER_WIDTH * nyquist)
+    start = responses.RESAMPLER_PASSBAND * nyquist
+    kept = responses.lowpass_taper(
+        _frequencies(length, x.device), start, start + responses.RESAMPLER_TRANSITION * nyquist
+    )
     fine = torch.fft.irfft(torch.fft.rfft(x, length) * kept, length * oversampling) * oversampling
     place = (torch.arange(n, device=x.device) * pace.double() * oversampling).expand(batch, n)
     left = place.floor().long()
@@ -359,7 +270,7 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
     inside = place < n * oversampling
     last = length * oversampling
     a, b, c, d = (fine.gather(-1, (left + k).remainder(last)) for k in (-1, 0, 1, 2))
-    y = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
+    y: Tensor = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
     return y * inside
 
 
@@ -374,11 +285,11 @@ def echo(x: Tensor, draw: Draw, delay: Strength = 0.1, gain: Strength = 0.3) -> 
 
 @cache
 def _rooms(decay: Strength, distance: Strength, device: torch.device) -> Tensor:
-    """(ROOMS, taps): responses of random rooms, the same ones in every process."""
+    """(NUM_ROOMS, taps): responses of random rooms, the same ones in every process."""
     rng = np.random.default_rng(1)
     drawn = [
         [float(rng.uniform(*value)) if isinstance(value, tuple) else value for value in (decay, distance)]
-        for _ in range(ROOMS)
+        for _ in range(NUM_ROOMS)
     ]
     taps = [torch.from_numpy(rooms.response(SAMPLE_RATE, rng, *of)).float() for of in drawn]
     return torch.nn.utils.rnn.pad_sequence(taps, batch_first=True).to(device)
@@ -394,30 +305,32 @@ def rerecord(
     low: Strength = 150.0,
     high: Strength = 7_000.0,
 ) -> Tensor:
-    """Played in one of ROOMS random rooms and recorded `distance` metres away, at the power that it had: the band of
-    loudspeaker and microphone from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr`
+    """Played in one of NUM_ROOMS random rooms and recorded `distance` metres away, at the power that it had: the band
+    of loudspeaker and microphone from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr`
     dB."""
     played = _pass(_pass(x, draw, low, 2, False, high=True), draw, high, 2, False, high=False)
     taps = _rooms(decay, distance, x.device)
-    chosen = torch.randint(ROOMS, (len(x),), generator=draw.device, device=x.device)
+    chosen = torch.randint(NUM_ROOMS, (len(x),), generator=draw.device, device=x.device)
     length = filters.fast_length(x.shape[-1] + taps.shape[-1])
     spectrum = torch.fft.rfft(played, length) * torch.fft.rfft(taps, length)[chosen]
-    heard = noise(torch.fft.irfft(spectrum, length)[:, : x.shape[-1]], draw, snr, tilt=1.0)
-    before, after = (y.square().mean(-1, keepdim=True).clamp_min(1e-20) for y in (x, heard))
-    return heard * (before / after).sqrt()
+    recorded = noise(torch.fft.irfft(spectrum, length)[:, : x.shape[-1]], draw, snr, tilt=1.0)
+    before, after = (y.square().mean(-1, keepdim=True).clamp_min(1e-20) for y in (x, recorded))
+    return recorded * (before / after).sqrt()
 
 
 @_single_precision
 def coarse(x: Tensor, draw: Draw, cutoff: Strength = 4_000.0, snr: Strength = 12.0) -> Tensor:
     """What a codec with too few bits leaves, AAC above all: noise `snr` dB below the power of every band and moment,
     and from `cutoff` Hz on noise of the same power in place of what was there."""
-    window = torch.hann_window(CODER_WINDOW, device=x.device)
-    sound, noise = (_analysed(each, window) for each in (x, draw.normal(*x.shape)))
-    power = F.avg_pool2d(sound.abs().square(), (CODER_BAND, 1), 1, (CODER_BAND // 2, 0), count_include_pad=False)
+    window = torch.hann_window(CODER_WINDOW_SAMPLES, device=x.device)
+    sound, noise = (batch_vocoder.analyse(signal, window) for signal in (x, draw.normal(*x.shape)))
+    power = F.avg_pool2d(
+        sound.abs().square(), (CODER_BAND_BINS, 1), 1, (CODER_BAND_BINS // 2, 0), count_include_pad=False
+    )
     like_it = noise * (power.clamp_min(1e-20) / window.square().sum()).sqrt()
-    kept = _frequencies(CODER_WINDOW, x.device) < draw.strength(cutoff, len(x))
+    kept = _frequencies(CODER_WINDOW_SAMPLES, x.device) < draw.strength(cutoff, len(x))
     share = torch.where(kept, 10.0 ** (draw.strength(snr, len(x)) / -20.0), 1.0)
-    return _synthesised(sound * kept[..., None] + like_it * share[..., None], window, x.shape[-1])
+    return batch_vocoder.synthesise(sound * kept[..., None] + like_it * share[..., None], window, x.shape[-1])
 
 
 CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {

@@ -1,6 +1,6 @@
 """The attacks by name: what the command line, the benchmark and the tests choose from.
 
-Strengths are the defaults of the functions in `arrays.py`, so they stand in one place.
+Strengths are the defaults of the functions themselves, so they stand in one place.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideaw.attacks import arrays
+from ideaw.attacks import arrays, dynamics, scenes
 from ideaw.errors import AudioError, IdeawError
 
 
@@ -52,15 +52,15 @@ ATTACKS: dict[str, Attack] = {
         _attack("CROP", arrays.crop, "a random half cut out"),
         _attack("SPLICE", arrays.splice, "a random quarter replaced by unmarked audio"),
         _attack("SPEED", arrays.speed, "5 % faster, pitch and all"),
-        _attack("MARK", arrays.overmark, "a second mark with another code and message"),
+        _attack("MARK", scenes.overmark, "a second mark with another code and message"),
         _attack("ECHO", arrays.echo, "an echo after 0.1 s, 10 dB down"),
         _attack("TEMPO", arrays.tempo, "5 % faster at the same pitch"),
         _attack("PITCH", arrays.pitch, "a semitone higher at the same tempo"),
-        _attack("BACK", arrays.background, "speech over music, 20 dB below the audio"),
-        _attack("REVERB", arrays.reverb, "a room's reverberation, 6 dB below the audio"),
-        _attack("ROOM", arrays.rerecord, "played in a room and recorded a metre away, simulated"),
-        _attack("COMP", arrays.compress, "dynamic range compressed above −18 dBFS"),
-        _attack("EXP", arrays.expand, "dynamic range expanded below −12 dBFS"),
+        _attack("BACK", scenes.background, "speech over music, 20 dB below the audio"),
+        _attack("REVERB", scenes.reverb, "a room's reverberation, 6 dB below the audio"),
+        _attack("ROOM", scenes.rerecord, "played in a room and recorded a metre away, simulated"),
+        _attack("COMP", dynamics.compress, "dynamic range compressed above −18 dBFS"),
+        _attack("EXP", dynamics.expand, "dynamic range expanded below −12 dBFS"),
         _attack("EQ", arrays.equalise, "24 bands up or down by up to 3 dB"),
         _attack("JITTER", arrays.jitter, "a clock that is a tenth of a sample off"),
         _attack("SMOOTH", arrays.smooth, "mean of 6 samples"),

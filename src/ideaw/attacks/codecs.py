@@ -16,32 +16,27 @@ import numpy as np
 import soundfile
 import soxr
 
+from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, split_blocks
+from ideaw.audio.formats import AAC_RATES, MP3_RATES, OPUS_RATES
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.errors import MissingExtraError
 
-MP3_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
-OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
-AAC_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000)
-
-OPUS_SCALE = (6, 256)
+OPUS_KBPS_RANGE = (6, 256)
 """Lowest and highest bitrate of Opus in libsndfile, kbit/s per channel."""
 
-AAC_DELAY = 1_024
+AAC_DELAY_SAMPLES = 1_024
 """Samples that FFmpeg's encoder delays; an ADTS stream has no place to say so."""
 
-WRITE_BLOCK = 1 << 16
-"""Samples written at once: libsndfile's Vorbis encoder overflows the stack on a minute or more."""
-
-MP3_DELAY = 1_105
+MP3_DELAY_SAMPLES = 1_105
 """Samples that LAME and the decoder delay when a frame is too small for the header that says so."""
 
 
-def _mp3_scale(rate: int) -> tuple[int, int]:
+def _mp3_kbps_range(rate: int) -> tuple[int, int]:
     """Lowest and highest bitrate in kbit/s at a sampling rate: MPEG-2.5, MPEG-2 and MPEG-1."""
     return (8, 64) if rate < 16_000 else (8, 160) if rate < 32_000 else (32, 320)
 
 
-def _level(kbps: float, low: float, high: float) -> float:
+def _compression_level(kbps: float, low: float, high: float) -> float:
     """Compression level of libsndfile for a bitrate on the codec's scale; 1.0 itself is refused by it."""
     return min(max((high - kbps) / (high - low), 0.0), 0.999)
 
@@ -85,28 +80,28 @@ def _encode(samples: np.ndarray, rate: int, container: str, subtype: str, level:
     with soundfile.SoundFile(
         buffer, "w", rate, channels, subtype, format=container, compression_level=level, **mode
     ) as file:
-        for start in range(0, len(samples), WRITE_BLOCK):
-            file.write(samples[start : start + WRITE_BLOCK])
+        for block in split_blocks(samples, CODEC_BLOCK_SAMPLES):
+            file.write(block)
     return buffer.getvalue()
 
 
 def _decode(data: bytes) -> np.ndarray:
-    return soundfile.read(io.BytesIO(data), dtype="float32")[0]
+    return np.asarray(soundfile.read(io.BytesIO(data), dtype="float32")[0])
 
 
 def mp3_bytes(samples: np.ndarray, rate: int, kbps: int = 64) -> bytes:
     """An MP3 file by LAME at a constant bitrate; `samples` (n,) or (n, channels), `rate` one of MP3_RATES."""
-    return _encode(samples, rate, "MP3", "MPEG_LAYER_III", _level(kbps, *_mp3_scale(rate)))
+    return _encode(samples, rate, "MP3", "MPEG_LAYER_III", _compression_level(kbps, *_mp3_kbps_range(rate)))
 
 
 def _mp3_once(samples: np.ndarray, rate: int, kbps: int) -> np.ndarray:
     decoded = _decode(mp3_bytes(samples, rate, kbps))
-    return decoded if len(decoded) == len(samples) else decoded[MP3_DELAY:]
+    return decoded if len(decoded) == len(samples) else decoded[MP3_DELAY_SAMPLES:]
 
 
 def mp3(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
     """Through MP3 and back; `samples` (n,) or (n, channels) at any rate, same shape out."""
-    return _in_pairs(lambda some: _at_rate(lambda s, r: _mp3_once(s, r, kbps), some, rate, MP3_RATES), samples)
+    return _in_pairs(lambda pair: _at_rate(lambda s, r: _mp3_once(s, r, kbps), pair, rate, MP3_RATES), samples)
 
 
 def vorbis(samples: np.ndarray, rate: int, quality: float = 0.4) -> np.ndarray:
@@ -116,7 +111,7 @@ def vorbis(samples: np.ndarray, rate: int, quality: float = 0.4) -> np.ndarray:
 
 def opus(samples: np.ndarray, rate: int, kbps: int = 32) -> np.ndarray:
     """Through Ogg Opus and back; `kbps` per channel."""
-    level = _level(kbps, *OPUS_SCALE)
+    level = _compression_level(kbps, *OPUS_KBPS_RANGE)
     return _at_rate(lambda s, r: _decode(_encode(s, r, "OGG", "OPUS", level)), samples, rate, OPUS_RATES)
 
 
@@ -137,12 +132,12 @@ def _aac_once(samples: np.ndarray, rate: int, kbps: int) -> np.ndarray:
     buffer.seek(0)
     with av.open(buffer, "r", format="aac") as container:
         decoded = np.concatenate([frame.to_ndarray() for frame in container.decode(audio=0)], axis=1)
-    return decoded[:, AAC_DELAY:].T.reshape((-1, *samples.shape[1:]))
+    return decoded[:, AAC_DELAY_SAMPLES:].T.reshape((-1, *samples.shape[1:]))
 
 
 def aac(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
     """Through AAC (FFmpeg's encoder, ADTS) and back; needs PyAV."""
-    return _in_pairs(lambda some: _at_rate(lambda s, r: _aac_once(s, r, kbps), some, rate, AAC_RATES), samples)
+    return _in_pairs(lambda pair: _at_rate(lambda s, r: _aac_once(s, r, kbps), pair, rate, AAC_RATES), samples)
 
 
 @cache
@@ -151,20 +146,20 @@ def _pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
 
 
-def _each(codec: Callable[..., np.ndarray], clips: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
+def _map_clips(codec: Callable[..., np.ndarray], clips: np.ndarray, strengths: Sequence[float]) -> np.ndarray:
     return np.stack(list(_pool().map(codec, clips, [SAMPLE_RATE] * len(clips), strengths)))
 
 
 def mp3_clips(clips: np.ndarray, kbps: Sequence[int]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through MP3, each at its own bitrate, on all cores."""
-    return _each(mp3, clips, kbps)
+    return _map_clips(mp3, clips, kbps)
 
 
 def vorbis_clips(clips: np.ndarray, quality: Sequence[float]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through Vorbis, each at its own quality, on all cores."""
-    return _each(vorbis, clips, quality)
+    return _map_clips(vorbis, clips, quality)
 
 
 def opus_clips(clips: np.ndarray, kbps: Sequence[int]) -> np.ndarray:
     """Clips (batch, n) at 16 kHz through Opus, each at its own bitrate, on all cores."""
-    return _each(opus, clips, kbps)
+    return _map_clips(opus, clips, kbps)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-LOWEST_ANGLE = 1e-9
-HIGHEST_ANGLE = math.pi / 2 - 1e-4
+MIN_BILINEAR_ANGLE = 1e-9
+MAX_BILINEAR_ANGLE = math.pi / 2 - 1e-4
 """Where the tangent of the bilinear transform is cut, so that single precision stays finite."""
 
-BLOCK = 1 << 18
+FFT_BLOCK_SAMPLES = 1 << 18
 """Samples that a filter takes at once, with half as many zeros on each side for its tails."""
 
 
@@ -46,27 +46,29 @@ def butterworth(ratio: Any, order: int, high: bool = False) -> Any:
 
 def pass_response(frequency: np.ndarray, rate: int, cutoff: float, order: int, high: bool = False) -> np.ndarray:
     """Complex response of a digital Butterworth low-pass (or high-pass) at frequencies in Hz."""
-    angle = (frequency * (math.pi / rate)).clip(LOWEST_ANGLE, HIGHEST_ANGLE)
-    return butterworth(np.tan(angle) / math.tan(math.pi * cutoff / rate), order, high)
+    angle = (frequency * (math.pi / rate)).clip(MIN_BILINEAR_ANGLE, MAX_BILINEAR_ANGLE)
+    return np.asarray(butterworth(np.tan(angle) / math.tan(math.pi * cutoff / rate), order, high))
 
 
 def respond(x: np.ndarray, rate: int, response: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """(n,) through a response, a function of frequency in Hz, block by block; nothing wraps, tails are cut off."""
-    tail = BLOCK // 2
-    length = 2 * BLOCK if len(x) > BLOCK else fast_length(len(x) + 2 * tail)
+    tail = FFT_BLOCK_SAMPLES // 2
+    length = 2 * FFT_BLOCK_SAMPLES if len(x) > FFT_BLOCK_SAMPLES else fast_length(len(x) + 2 * tail)
     gains = response(np.fft.rfftfreq(length, 1 / rate))
     y = np.zeros(len(x) + length)
-    for start in range(0, len(x), BLOCK):
-        piece = np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * gains, length)
+    for start in range(0, len(x), FFT_BLOCK_SAMPLES):
+        piece = np.fft.irfft(np.fft.rfft(x[start : start + FFT_BLOCK_SAMPLES], length) * gains, length)
         y[start : start + length] += np.roll(piece, tail)
     return y[tail : tail + len(x)]
 
 
 def convolve(x: np.ndarray, taps: np.ndarray) -> np.ndarray:
     """(n,) through an impulse response (taps,), block by block; the tail is cut off."""
-    length = fast_length(min(len(x), BLOCK) + len(taps) - 1)
+    length = fast_length(min(len(x), FFT_BLOCK_SAMPLES) + len(taps) - 1)
     spectrum = np.fft.rfft(taps, length)
     y = np.zeros(len(x) + length)
-    for start in range(0, len(x), BLOCK):
-        y[start : start + length] += np.fft.irfft(np.fft.rfft(x[start : start + BLOCK], length) * spectrum, length)
+    for start in range(0, len(x), FFT_BLOCK_SAMPLES):
+        y[start : start + length] += np.fft.irfft(
+            np.fft.rfft(x[start : start + FFT_BLOCK_SAMPLES], length) * spectrum, length
+        )
     return y[: len(x)]

@@ -1,19 +1,19 @@
-"""What rooms do to sound: impulse responses of rectangular rooms by image sources (Allen and Berkley, 1979)."""
+"""Room acoustics: impulse responses of rectangular rooms by image sources (Allen and Berkley, 1979)."""
 
 import math
 
 import numpy as np
 
-SOUND = 343.0
-"""Metres that sound travels in a second."""
+SPEED_OF_SOUND = 343.0
+"""In metres per second."""
 
-SMALLEST, LARGEST = (4.0, 3.0, 2.4), (7.0, 5.0, 3.2)
+MIN_ROOM_METRES, MAX_ROOM_METRES = (4.0, 3.0, 2.4), (7.0, 5.0, 3.2)
 """Length, breadth and height of rooms, in metres; a room is drawn between these."""
 
-FROM_WALLS = 0.2
+WALL_DISTANCE_METRES = 0.2
 """Metres that loudspeaker and microphone keep from the walls."""
 
-MOST_DECAY = 1.0
+MAX_DECAY_SECONDS = 1.0
 """Seconds; the images grow with the third power of it."""
 
 
@@ -22,15 +22,15 @@ def response(rate: int, rng: np.random.Generator, decay: float, distance: float)
 
     The first tap is the direct sound, of gain 1; what comes after `decay` is cut off.
     """
-    size = rng.uniform(SMALLEST, LARGEST)
+    size = rng.uniform(MIN_ROOM_METRES, MAX_ROOM_METRES)
     microphone = size * rng.uniform(0.3, 0.7, 3)
     angle = rng.uniform(0, 2 * math.pi)
     away = distance * np.array([math.cos(angle), math.sin(angle), 0.0])
-    loudspeaker = np.clip(microphone + away, FROM_WALLS, size - FROM_WALLS)
+    loudspeaker = np.clip(microphone + away, WALL_DISTANCE_METRES, size - WALL_DISTANCE_METRES)
     volume, surface = size.prod(), 2 * (size[0] * size[1] + size[1] * size[2] + size[2] * size[0])
     reflected = math.exp(-0.161 * volume / (surface * decay) / 2)  # Eyring's formula, solved for the amplitude
 
-    reach = SOUND * decay
+    reach = SPEED_OF_SOUND * decay
     squares: np.ndarray = np.zeros(1)
     bounces: np.ndarray = np.zeros(1)
     for axis in range(3):
@@ -42,5 +42,5 @@ def response(rate: int, rng: np.random.Generator, decay: float, distance: float)
         near = squares < reach**2
         squares, bounces = squares[near], bounces[near]
     metres = np.sqrt(squares).clip(0.1)
-    delays = np.rint((metres - metres.min()) / SOUND * rate).astype(np.int64)
+    delays = np.rint((metres - metres.min()) / SPEED_OF_SOUND * rate).astype(np.int64)
     return np.bincount(delays, reflected**bounces * metres.min() / metres)

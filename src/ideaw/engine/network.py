@@ -85,6 +85,13 @@ class Network:
         """Whether its marks can be searched for; else they are read only at known places."""
         return self.card.code_bits > 0
 
+    def require_locating_code(self) -> None:
+        """Raise `ModelError` unless its marks can be searched for."""
+        if not self.has_locating_code:
+            raise ModelError(
+                f"the model {self.card.name} has no locating code: its marks can only be read at known places"
+            )
+
     def single_worker(self) -> "Network":
         """The same network, whose `map` does one after the other: for callers that have threads of their own."""
         other = copy.copy(self)

@@ -1,5 +1,7 @@
-"""How far marked audio is from its host. PESQ, STOI and ViSQOL come from the packages that keep them, in the extra
-`bench`."""
+"""Objective quality of marked audio against its host: SNR, PESQ, STOI, ViSQOL.
+
+PESQ, STOI and ViSQOL come from their own packages, in the extra `bench`; without it they raise `MissingExtraError`.
+"""
 
 from functools import cache
 from typing import Any
@@ -17,10 +19,10 @@ def snr(host: np.ndarray, marked: np.ndarray) -> float:
 
 
 def si_snr(host: np.ndarray, marked: np.ndarray) -> float:
-    """Scale-invariant SNR in dB, (n,): what of the marked audio is the host at some level, over the rest."""
-    wanted, given = (x.astype(np.float64) - x.mean(dtype=np.float64) for x in (host, marked))
-    target = wanted * (given @ wanted / max(float(wanted @ wanted), 1e-20))
-    return snr(target, given)
+    """Scale-invariant SNR in dB, (n,): the projection of the marked audio on its host over the rest."""
+    reference, estimate = (x.astype(np.float64) - x.mean(dtype=np.float64) for x in (host, marked))
+    target = reference * (estimate @ reference / max(float(reference @ reference), 1e-20))
+    return snr(target, estimate)
 
 
 def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
@@ -31,7 +33,7 @@ def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
 
 
 def pesq(host: np.ndarray, marked: np.ndarray) -> float:
-    """Wide-band PESQ (MOS-LQO, 1 to 4.64) of 16 kHz mono audio, (n,); NaN where it hears no speech."""
+    """Wide-band PESQ (MOS-LQO, 1 to 4.64) of 16 kHz mono audio, (n,); NaN where it detects no speech."""
     try:
         from pesq import NoUtterancesError
         from pesq import pesq as measure
@@ -54,7 +56,7 @@ def stoi(host: np.ndarray, marked: np.ndarray) -> float:
 
 @cache
 def _visqol() -> Any:
-    """The measure itself, which takes seconds to load."""
+    """The ViSQOL model, which takes seconds to load."""
     try:
         from visqol import VisqolApi
     except ImportError:

@@ -1,4 +1,4 @@
-"""Pictures of a mark, as the paper draws them: waveform with tenfold residual, spectrograms, where a mark was found.
+"""Pictures of a mark, as the paper draws them: waveform with tenfold residual, spectrograms, where a mark was result.
 
 Drawn without pyplot, so that nothing depends on a display; needs matplotlib, from the extra `bench`.
 """
@@ -16,27 +16,27 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from ideaw.audio.resample import mix
-from ideaw.engine.scan import EMPTY
-from ideaw.quality.masking import Masking, middle
+from ideaw.engine.correlate import TRACK_SCORE_OFFSET
+from ideaw.quality.masking import Masking, frame_centre_seconds
 from ideaw.results import Detection
 
-FORMATS = (".png", ".svg", ".pdf")
+PLOT_EXTENSIONS = (".png", ".svg", ".pdf")
 """Extensions that can be drawn."""
 
 RESIDUAL_GAIN = 10
 """What the residual is multiplied by to be seen, as in the paper's figures."""
 
-COLUMNS = 2_000
+PLOT_COLUMNS = 2_000
 """Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
 
-LABEL = 34
+LABEL_LETTERS = 34
 """Letters of a label in one line."""
 
-WINDOW = 1_024
-RANGE = 90.0
+SPECTROGRAM_WINDOW_SAMPLES = 1_024
+SPECTROGRAM_RANGE_DB = 90.0
 """Samples of a spectrogram's window, and the dB it shows below its peak."""
 
-DETAIL = 100
+DETAIL_SAMPLES = 100
 """Samples of a waveform that are shown closely, around its peak."""
 
 Clips = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
@@ -57,7 +57,7 @@ def levels(over: tuple[float, ...], accuracy: dict[str, list[float]], suffix: st
     axes.set(title="Quiet and loud audio", xlabel="level in dBFS", ylabel="bits right in %")
     axes.grid(alpha=0.3)
     axes.legend(ncols=3)
-    return _drawn(figure, suffix)
+    return _render(figure, suffix)
 
 
 def shares(
@@ -72,7 +72,7 @@ def shares(
     without values is left out, and the others keep their colours and places, so that pictures can be compared.
     """
     colours = (_MARKED, _RESIDUAL, _UNREAD, _HOST)
-    wrapped = [fill(label, LABEL) for label in labels]
+    wrapped = [fill(label, LABEL_LETTERS) for label in labels]
     lines = sum(1 + label.count("\n") for label in wrapped)
     figure = Figure(figsize=(5.6, 1.2 + 0.11 * len(labels) + 0.15 * lines), layout="constrained")
     figure.patch.set_alpha(0)
@@ -96,18 +96,20 @@ def shares(
         spine.set_color(_HOST)
     figure.legend(loc="outside lower center", ncols=len(series), frameon=False, labelcolor=_INK, fontsize=8)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
-        return _drawn(figure, ".svg", Date=None).replace(_INK.encode(), b"currentColor")
+        return _render(figure, ".svg", Date=None).replace(_INK.encode(), b"currentColor")
 
 
-def comparison(host: NDArray, marked: NDArray, rate: int, heard: Masking, suffix: str = ".png") -> bytes:
+def comparison(
+    host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, masking: Masking, suffix: str = ".png"
+) -> bytes:
     """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both and of that,
-    and the moment at which most of it may be heard."""
+    and the moment at which most of it may be masking."""
     first, second = mix(host), mix(marked)
     figure = Figure(figsize=(10, 10), dpi=120, layout="constrained")
     grid = figure.add_gridspec(3, 2)
     waves = figure.add_subplot(grid[0, :])
-    _wave(waves, first, rate, _HOST, "original")
-    _wave(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
+    _draw_waveform(waves, first, rate, _HOST, "original")
+    _draw_waveform(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
     waves.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(first) / rate))
     waves.legend(loc="upper right", ncols=2)
     spectra = {
@@ -118,11 +120,11 @@ def comparison(host: NDArray, marked: NDArray, rate: int, heard: Masking, suffix
     top = max(float(spectrum.max()) for spectrum in spectra.values())
     for place, (title, spectrum) in zip((grid[1, 0], grid[1, 1], grid[2, 0]), spectra.items(), strict=True):
         axes = figure.add_subplot(place)
-        picture = _picture(axes, spectrum, top, len(first) / rate, rate)
+        picture = _draw_spectrogram(axes, spectrum, top, len(first) / rate, rate)
         axes.set_title(title)
     figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
-    _most_audible(figure.add_subplot(grid[2, 1]), heard)
-    return _drawn(figure, suffix)
+    _draw_most_audible(figure.add_subplot(grid[2, 1]), masking)
+    return _render(figure, suffix)
 
 
 def waveforms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
@@ -133,21 +135,21 @@ def waveforms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
     for column, (title, (host, marked)) in enumerate(clips.items()):
         over, beside, detail = grid[:, column]
         residual = RESIDUAL_GAIN * (marked - host)
-        _wave(over, marked, rate, _MARKED, "marked")
-        _wave(over, host, rate, _HOST, "host")
-        _wave(beside, host, rate, _HOST, "host")
-        _wave(beside, residual, rate, _RESIDUAL, residual_label)
+        _draw_waveform(over, marked, rate, _MARKED, "marked")
+        _draw_waveform(over, host, rate, _HOST, "host")
+        _draw_waveform(beside, host, rate, _HOST, "host")
+        _draw_waveform(beside, residual, rate, _RESIDUAL, residual_label)
         for axes in (over, beside):
             axes.set(xlabel="time in s", ylabel="amplitude", xlim=(0, len(host) / rate))
-        first = max(0, min(int(np.abs(host).argmax()) - DETAIL // 2, len(host) - DETAIL))
-        places = np.arange(first, min(first + DETAIL, len(host)))
+        first = max(0, min(int(np.abs(host).argmax()) - DETAIL_SAMPLES // 2, len(host) - DETAIL_SAMPLES))
+        places = np.arange(first, min(first + DETAIL_SAMPLES, len(host)))
         for signal, colour, width in ((host, _HOST, 3.0), (marked, _MARKED, 1.0), (residual, _RESIDUAL, 1.0)):
             detail.plot(places, signal[places], color=colour, lw=width)
         detail.set(xlabel="sample", ylabel="amplitude")
         over.set_title(title, parse_math=False)
     for axes in grid[:2, -1]:
         axes.legend(loc="upper right", ncols=2)
-    return _drawn(figure, suffix)
+    return _render(figure, suffix)
 
 
 def spectrograms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
@@ -158,21 +160,21 @@ def spectrograms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
         spectra = [_spectrogram(signal) for signal in (host, marked, marked - host)]
         top = float(spectra[0].max())
         for axes, what, spectrum in zip(grid[:, column], ("host", "marked", "residual"), spectra, strict=True):
-            picture = _picture(axes, spectrum, top, len(host) / rate, rate)
+            picture = _draw_spectrogram(axes, spectrum, top, len(host) / rate, rate)
             axes.set_title(f"{title}\n{what}" if axes is grid[0, column] else what, parse_math=False)
         figure.colorbar(picture, ax=grid[:, column].tolist(), label="level in dB")
-    return _drawn(figure, suffix)
+    return _render(figure, suffix)
 
 
-def detection(samples: NDArray, rate: int, found: Detection, name: str, suffix: str = ".png") -> bytes:
+def detection(samples: NDArray[np.floating], rate: int, result: Detection, name: str, suffix: str = ".png") -> bytes:
     """A picture of `(n, channels)` samples, where marks were found in them, and how strong the evidence is there."""
     signal = mix(samples)
     figure = Figure(figsize=(10, 5), dpi=120, layout="constrained")
     waves, scores = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    _wave(waves, signal, rate, _HOST)
+    _draw_waveform(waves, signal, rate, _HOST)
     labels = {True: "marked, message read", False: "marked, message not readable here alone"}
     for readable, colour in ((True, _MARKED), (False, _UNREAD)):
-        spans = [segment for segment in found.segments if segment.message_ok == readable]
+        spans = [segment for segment in result.segments if segment.message_ok == readable]
         for number, segment in enumerate(spans):
             waves.axvspan(
                 segment.start, segment.end, color=colour, alpha=0.25, lw=0, label="" if number else labels[readable]
@@ -185,55 +187,57 @@ def detection(samples: NDArray, rate: int, found: Detection, name: str, suffix: 
             color=colour,
             edgecolor="white",
         )
-    scores.axhline(EMPTY, color="black", lw=0.8, ls="--", label="a second makes a track stronger")
+    scores.axhline(TRACK_SCORE_OFFSET, color="black", lw=0.8, ls="--", label="a second makes a track stronger")
     scores.legend(loc="upper right")
-    if found.segments:
+    if result.segments:
         waves.legend(loc="upper right")
-    waves.set_title(f"{name}: {found}", parse_math=False)
+    waves.set_title(f"{name}: {result}", parse_math=False)
     waves.set(ylabel="amplitude", xlim=(0, len(signal) / rate))
     scores.set(xlabel="time in s", ylabel="evidence (std. dev.)")
-    return _drawn(figure, suffix)
+    return _render(figure, suffix)
 
 
-def _wave(axes: Axes, signal: NDArray, rate: int, colour: str, label: str = "") -> None:
+def _draw_waveform(axes: Axes, signal: NDArray[np.floating], rate: int, colour: str, label: str = "") -> None:
     """Draw `(n,)` over seconds."""
-    if len(signal) <= COLUMNS:
+    if len(signal) <= PLOT_COLUMNS:
         axes.plot(np.arange(len(signal)) / rate, signal, color=colour, lw=0.8, label=label)
         return
-    starts = np.linspace(0, len(signal), COLUMNS, endpoint=False).astype(np.int64)
+    starts = np.linspace(0, len(signal), PLOT_COLUMNS, endpoint=False).astype(np.int64)
     lowest, highest = (bound.reduceat(signal, starts) for bound in (np.minimum, np.maximum))
     axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
 
 
-def _most_audible(axes: Axes, heard: Masking) -> None:
+def _draw_most_audible(axes: Axes, masking: Masking) -> None:
     """Draw the frame of the most noise to mask over frequency."""
-    frame = heard.most_audible
+    frame = masking.most_audible
     for what, level, colour in (
-        ("original", heard.host, _HOST),
-        ("masking curve", heard.curve, "black"),
-        ("difference", heard.noise, _RESIDUAL),
+        ("original", masking.host, _HOST),
+        ("masking curve", masking.curve, "black"),
+        ("difference", masking.noise, _RESIDUAL),
     ):
-        axes.semilogx(heard.hertz, level[frame], color=colour, label=what)
+        axes.semilogx(masking.hertz, level[frame], color=colour, label=what)
     axes.set(
-        title=f"Most audible moment, at {middle(frame):.2f} s",
+        title=f"Most audible moment, at {frame_centre_seconds(frame):.2f} s",
         xlabel="frequency in Hz",
         ylabel="dB SPL in a half Bark",
     )
-    axes.set(xlim=(100, heard.hertz[-1]), ylim=(-10, None))
+    axes.set(xlim=(100, masking.hertz[-1]), ylim=(-10, None))
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)
 
 
-def _spectrogram(signal: NDArray) -> NDArray[np.float32]:
+def _spectrogram(signal: NDArray[np.floating]) -> NDArray[np.float32]:
     """`(n,)` → (frequencies, times) in dB; of long audio, windows here and there."""
-    padded = np.pad(signal, WINDOW // 2)
-    hop = max(WINDOW // 4, len(signal) // COLUMNS)
-    frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::hop] * np.hanning(WINDOW)
-    power = np.square(np.abs(np.fft.rfft(frames))).T / WINDOW
+    padded = np.pad(signal, SPECTROGRAM_WINDOW_SAMPLES // 2)
+    hop = max(SPECTROGRAM_WINDOW_SAMPLES // 4, len(signal) // PLOT_COLUMNS)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, SPECTROGRAM_WINDOW_SAMPLES)[::hop] * np.hanning(
+        SPECTROGRAM_WINDOW_SAMPLES
+    )
+    power = np.square(np.abs(np.fft.rfft(frames))).T / SPECTROGRAM_WINDOW_SAMPLES
     return (10 * np.log10(power + 1e-12)).astype(np.float32)
 
 
-def _picture(axes: Axes, spectrum: NDArray[np.float32], top: float, seconds: float, rate: int) -> AxesImage:
+def _draw_spectrogram(axes: Axes, spectrum: NDArray[np.float32], top: float, seconds: float, rate: int) -> AxesImage:
     """Draw (frequencies, times) in dB, down from the level `top`."""
     axes.set(xlabel="time in s", ylabel="frequency in kHz")
     return axes.imshow(
@@ -241,13 +245,13 @@ def _picture(axes: Axes, spectrum: NDArray[np.float32], top: float, seconds: flo
         origin="lower",
         aspect="auto",
         extent=(0, seconds, 0, rate / 2000),
-        vmin=top - RANGE,
+        vmin=top - SPECTROGRAM_RANGE_DB,
         vmax=top,
         cmap="magma",
     )
 
 
-def _drawn(figure: Figure, suffix: str, **metadata: str | None) -> bytes:
+def _render(figure: Figure, suffix: str, **metadata: str | None) -> bytes:
     picture = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # letters that the font lacks, in names and messages
