@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import signal
 
 import ideaw
-from ideaw.attacks import arrays, catalogue, codecs, dynamics, filters, rooms, scenes
+from ideaw.attacks import arrays, catalogue, codecs, dynamics, filters, rooms, scenes, vocoder
 from ideaw.audio.grid import SAMPLE_RATE
 
 from .measure import delay, snr
@@ -160,7 +160,7 @@ def textbook_vocoder(x: np.ndarray, speed: float, size: int) -> np.ndarray:
 def test_stretch_is_the_textbooks_phase_vocoder_twice(length: float, window: int, speech: np.ndarray) -> None:
     x = speech.astype(np.float64)
     # With the short window the frames fill more than one block.
-    assert window == 2048 or len(x) // (window // 4) > arrays.VOCODER_BLOCK
+    assert window == 2048 or len(x) // (window // 4) > vocoder.VOCODER_BLOCK_FRAMES
     expected = textbook_vocoder(textbook_vocoder(x, 1 / length, window), length, window)
     stretched = arrays.stretch(x, SAMPLE_RATE, RNG, length, window)
     assert len(stretched) == len(x)

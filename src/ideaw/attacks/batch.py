@@ -306,7 +306,7 @@ def rerecord(
     high: Strength = 7_000.0,
 ) -> Tensor:
     """Played in one of NUM_ROOMS random rooms and recorded `distance` metres away, at the power that it had: the band
-    of loudspeaker and microphone from `low` to `high` Hz, the room that dies down in `decay` seconds, pink noise at `snr`
+    of loudspeaker and microphone from `low` to `high` Hz, a room that dies down in `decay` seconds, pink noise at `snr`
     dB."""
     played = _pass(_pass(x, draw, low, 2, False, high=True), draw, high, 2, False, high=False)
     taps = _rooms(decay, distance, x.device)
