@@ -389,9 +389,7 @@ def _locate_in_child(network: Network, host: NDArray[np.complex64], answers: Any
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_child_neither_waits_for_its_parents_threads_nor_limits_no_blas(
-    network: Network, host: NDArray[np.complex64]
-) -> None:
+def test_a_child_does_not_wait_for_its_parents_threads(network: Network, host: NDArray[np.complex64]) -> None:
     threaded = Network(network.files, 2)
     code, entered, leave = threaded.locate(host)[0], Event(), Event()
 
