@@ -358,6 +358,19 @@ def test_a_splice_on_the_second_gives_both_messages_with_their_places(
     assert first.last == second.first == pytest.approx(seconds * FRAMES_PER_SECOND, abs=FRAMES_PER_SECOND)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["hey", "a longer text"])
+def test_seconds_that_are_hard_to_read_split_nothing(
+    network: Network, unmarked: NDArray[np.float32], text: str
+) -> None:
+    audio = _embedded(network, np.tile(unmarked, 2), text)
+    for begin, seconds in ((4, 1), (8, 2)):
+        place = slice(begin * SEGMENT_SAMPLES, (begin + seconds) * SEGMENT_SAMPLES)
+        audio[place] = 0.1 * audio[place] + 0.9 * unmarked[place]
+    (stretch,) = _stretches(_search(network), audio)
+    assert (_text(stretch), stretch.first, stretch.last) == (text, 0, 24 * FRAMES_PER_SECOND)
+
+
 def _count_decodings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with every decoding of the search; a call that goes on with an earlier one is a part of that."""
     counts: list[int] = []
