@@ -100,7 +100,7 @@ def test_nothing_waits_for_values_of_tensors(name: str, step: int, monkeypatch: 
     """Fake tensors have shapes but no values: what would read one, and so wait for the device, raises."""
     draw = Draw.at(0, step, "cpu")
     monkeypatch.setattr(batch, "_rooms", batch._rooms.__wrapped__)  # fake rooms must not be kept
-    monkeypatch.setattr(batch, "ROOMS", 2)
+    monkeypatch.setattr(batch, "NUM_ROOMS", 2)
     with FakeTensorMode():
         x = torch.randn(4, 16_000)
         assert LAYERS[name](x, draw).shape == x.shape
