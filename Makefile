@@ -38,6 +38,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python tools/lint.py
 	$(BIN)/mypy
 
 docs: $(VENV)/.dev

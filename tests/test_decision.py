@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import plan_of
 
 import ideaw
 from ideaw import detector
 from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
-from ideaw.detector import FALSE_ALARM_HOURS, FILE_P, SAME_KEY_P, Detector, TrialCounter, fisher_product_p
+from ideaw.detector import Detector, TrialCounter, fisher_product_p
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network
 from ideaw.engine.search import MarkedStretch
+from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P, SAME_KEY_P
 from ideaw.hypotheses import Hypothesis, count_hypotheses
 from ideaw.keys import PUBLIC, Key
 from ideaw.modem.channel import KeyChannels
-from ideaw.payload.framing import Plan
 from ideaw.payload.message import Message
 from ideaw.results import Detection
 
@@ -41,8 +42,8 @@ def network(marker: ideaw.Marker) -> Network:
 
 def _llrs(network: Network, text: str, seconds: int, noise: float = 0.5, key: Key = PUBLIC) -> NDArray[np.float32]:
     """(seconds, slots) that say a text, as long as it may be, in noise."""
-    period = Plan.of(Message(text), network.card.message_bits, key).period_payloads
-    sent = network.channels(key).message.symbols(period[np.arange(seconds) % len(period)])
+    period = plan_of(Message(text), network.card.message_bits, key).period_payloads
+    sent = network.channels(key).message.fec.symbols(period[np.arange(seconds) % len(period)])
     return (sent + noise * np.random.default_rng(0).standard_normal(sent.shape)).astype(np.float32)
 
 
@@ -151,7 +152,7 @@ def test_a_code_whose_message_cannot_be_read_is_unreadable(network: Network) -> 
 def test_a_long_message_is_read_from_pieces_that_are_too_short_alone(network: Network) -> None:
     text = "a text that takes some seconds"
     llrs = _llrs(network, text, 30, noise=0.2)
-    needed = Plan.of(Message(text), network.card.message_bits).needed
+    needed = plan_of(Message(text), network.card.message_bits).needed
     first, second = llrs[: needed - 2], llrs[needed : 2 * needed - 3]
     pieces = _stretch(network, first), _stretch(network, second, 1_000)
     assert _answer(network, *pieces).message == text

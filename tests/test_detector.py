@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
-from ideaw.detector import FILE_P, Detector, TrialCounter, fisher_product_p
+from ideaw.detector import Detector, TrialCounter, fisher_product_p
 from ideaw.engine import search as search_module
 from ideaw.engine.correlate import MAX_DRIFT_HOPS, log_path_trials
 from ideaw.engine.search import Search
+from ideaw.engine.significance import FILE_P
 from ideaw.hypotheses import (
     SPEED_GRID,
     SPEED_REFINEMENTS,

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.attacks import catalogue
-from ideaw.audio.pcm import as_float
-from ideaw.detector import FILE_P, Detector
+from ideaw.audio.samples import as_float
+from ideaw.detector import Detector
 from ideaw.engine.network import Network
+from ideaw.engine.significance import FILE_P
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker
 from ideaw.models import DEFAULT_MODEL, find_model

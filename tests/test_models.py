@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import NUM_BINS, SEGMENT_SAMPLES
-from ideaw.audio.stft import stft
+from ideaw.audio.spectrum import stft
 from ideaw.engine.network import Network
 from ideaw.errors import ModelError
 from ideaw.models import (

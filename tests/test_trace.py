@@ -23,7 +23,6 @@ def counts() -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="the redesign is under way; remove this line when it is done", strict=False)
 @pytest.mark.parametrize("what", CEILINGS)
 def test_audio_passes_few_modules_with_few_jumps(counts: dict[str, tuple[int, int]], what: str) -> None:
     modules, jumps = counts[what]

@@ -12,25 +12,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import Progress, with_progress
+from ideaw.audio.blocks import Progress, Resampler, network_length, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
-from ideaw.audio.resample import Resampler, network_length
-from ideaw.engine.correlate import CANDIDATE_P
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
+from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P, SAME_KEY_P
+from ideaw.errors import IdeawError
 from ideaw.hypotheses import Hypothesis, Screening, Speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
+from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
 
-FILE_P = 1e-6
-"""Probability of an accident below which a mark counts as found: one in a million files …"""
-
-FALSE_ALARM_HOURS = 10_000
-"""… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
-
-SAME_KEY_P = 1e-3
-"""The same probability for further stretches of a key of which a mark was found."""
+STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 10, 5
+"""Seconds that an answer in a stream may take, unless told otherwise, and the least that can be asked for."""
 
 MIN_SPEED_SECONDS = 3
 """Seconds from which on their distances tell how fast audio was played."""
@@ -115,11 +110,11 @@ class Detector:
         blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
         trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys)
         best = self._test(Hypothesis(), blocks, rate, trials)
-        if not best.found:
+        if best.status != "found":
             screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
             for hypothesis in screening.hypotheses():
                 best = min(best, self._test(hypothesis, open_blocks(), rate, trials), key=_rank)
-                if best.found:
+                if best.status == "found":
                     break
         if progress:
             progress(1.0)
@@ -128,7 +123,14 @@ class Detector:
     def detect_stream(
         self, blocks: Iterable[NDArray[np.floating]], rate: int, latency_seconds: int
     ) -> Iterator[Detection]:
-        """What is known by now of the mix of `(n, channels)` blocks, every few seconds and at the end."""
+        """What is known by now of the mix of `(n, channels)` blocks, every few seconds and at the end.
+
+        Raises:
+            IdeawError: `latency_seconds`, in which a complete mark is told, is too short.
+        """
+        if latency_seconds < MIN_STREAM_ANSWER_SECONDS:
+            least = MIN_STREAM_ANSWER_SECONDS
+            raise IdeawError(f"a latency of {latency_seconds} s is too short; give {least} s or more")
         search = Search(self._network, self._channels)
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
@@ -182,7 +184,7 @@ def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
 def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float = 1.0) -> Detection:
     """The answer for audio of so many seconds, as it was searched at one speed."""
     limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
-    stretches, keys = search.stretches, trials.keys
+    stretches = search.stretches
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
     best = min(readable, key=trials.joint_p, default=None)
     if best is not None and (p := trials.joint_p(best)) < limit:
@@ -197,9 +199,9 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
             "found",
             best.decoded.message.content,
             trials.reported_p(p, best.key_index),
-            _segments(sure, keys, seconds, speed),
+            _segments(sure, search.keys, seconds, speed),
             tuple(map(float, best.decoded.llrs)),
-            keys[best.key_index].fingerprint,
+            search.keys[best.key_index].fingerprint,
             _measured_speed(best, speed),
         )
     present = [stretch for stretch in stretches if trials.track_p(stretch.log_p) < limit]
@@ -209,7 +211,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
     strongest = min(present, key=lambda stretch: stretch.log_p)
     p = trials.reported_p(p, strongest.key_index)
     llrs = tuple(map(float, strongest.decoded.llrs))
-    return Detection("unreadable", None, p, _segments(present, keys, seconds, speed), llrs)
+    return Detection("unreadable", None, p, _segments(present, search.keys, seconds, speed), llrs)
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:
@@ -225,7 +227,7 @@ def _pool(search: Search) -> Iterator[MarkedStretch]:
 
 
 def _rank(detection: Detection) -> tuple[bool, float]:
-    return not detection.found, detection.p_value
+    return detection.status != "found", detection.p_value
 
 
 def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
@@ -241,7 +243,9 @@ def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     return float(speed * FRAMES_PER_SECOND / hops)
 
 
-def _segments(stretches: list[MarkedStretch], keys: Sequence[Key], seconds: float, speed: float) -> list[Segment]:
+def _segments(
+    stretches: list[MarkedStretch], keys: Sequence[KeyChannels], seconds: float, speed: float
+) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
     hop_seconds = HOP_SAMPLES / SAMPLE_RATE / speed
     return [

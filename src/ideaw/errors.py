@@ -1,6 +1,9 @@
 """What users can get wrong, as one family of exceptions: each message is one line that says
 what is wrong and what would work. The command line prints that line and exits with 2."""
 
+import errno
+import os
+
 
 class IdeawError(Exception):
     """Anything that the caller can mend."""
@@ -28,3 +31,10 @@ class MissingExtraError(IdeawError):
 
 class PeerError(IdeawError):
     """Another system that is not installed, does not answer in time, or cannot do what it is asked."""
+
+
+def error_reason(problem: Exception) -> str:
+    """What went wrong, in the words of the system where it has some."""
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return os.strerror(problem.errno).lower()
+    return " ".join(str(problem).split()) or os.strerror(errno.EIO).lower()

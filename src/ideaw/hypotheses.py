@@ -13,12 +13,12 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import SampleBuffer
+from ideaw.audio.blocks import SOXR_QUALITY, SampleBuffer, mix
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import SOXR_QUALITY, mix
-from ideaw.engine.correlate import CANDIDATE_P, find_tracks
+from ideaw.engine.correlate import find_tracks
 from ideaw.engine.features import ChunkFeatures
 from ideaw.engine.network import Network
+from ideaw.engine.significance import CANDIDATE_P
 from ideaw.errors import IdeawError
 from ideaw.modem.channel import KeyChannels
 

@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from ideaw.errors import FileError, IdeawError
+from ideaw.errors import FileError, IdeawError, error_reason
 
 NEW_KEY_BYTES = 32
 """Length of keys that `Key.fresh` makes."""
@@ -83,7 +83,7 @@ class Key(bytes):
                 mode = os.fstat(file.fileno()).st_mode
                 content = file.read(8 * MAX_KEY_BYTES)  # bounded: somebody may give a recording by mistake
         except OSError as problem:
-            raise FileError(f"{name} cannot be read as a key: {_reason(problem)}") from problem
+            raise FileError(f"{name} cannot be read as a key: {error_reason(problem)}") from problem
         try:
             key = cls.of(content.decode("ascii"))
         except (IdeawError, UnicodeDecodeError):
@@ -104,13 +104,13 @@ class Key(bytes):
         except FileExistsError:
             raise FileError(f"{name} is there already, and keys are never overwritten; choose another name") from None
         except OSError as problem:
-            raise FileError(f"{name} cannot be written: {_reason(problem)}") from problem
+            raise FileError(f"{name} cannot be written: {error_reason(problem)}") from problem
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 file.write(f"{self.hex()}\n")
         except OSError as problem:
             os.unlink(path)
-            raise FileError(f"{name} cannot be written: {_reason(problem)}") from problem
+            raise FileError(f"{name} cannot be written: {error_reason(problem)}") from problem
 
     @property
     def fingerprint(self) -> str:
@@ -154,7 +154,3 @@ def require_key(value: object) -> Key:
 def derive(key: bytes, label: bytes) -> bytes:
     """Derive the 32 bytes that belong to a key and a purpose: HMAC-SHA-256 of the label."""
     return hmac.digest(key, label, hashlib.sha256)
-
-
-def _reason(problem: OSError) -> str:
-    return (problem.strerror or str(problem)).lower()

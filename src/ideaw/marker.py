@@ -5,7 +5,6 @@ the untouched original (`engine/embedder.py`). Detection goes: the mix at 16 kHz
 message; where that says nothing, the channels apart, and other speeds (`detector.py`).
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,33 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio import files
-from ideaw.audio.buffer import Progress, split_blocks, with_progress
-from ideaw.audio.checks import check_channels, check_finite, check_length, check_samples, check_stream, integer_rate
-from ideaw.audio.pcm import as_float, quantisation_step
-from ideaw.detector import Detector
-from ideaw.engine.embedder import STREAM_BLOCK_SECONDS, Embedder, EmbedSettings
+from ideaw.audio.blocks import Progress, split_blocks, with_progress
+from ideaw.audio.formats import PathLike
+from ideaw.audio.read import open_audio, read_blocks
+from ideaw.audio.samples import as_float, check_samples, check_source, check_stream, integer_rate, quantisation_step
+from ideaw.audio.write import check_distinct, create_audio, stored_step
+from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
+from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, stream_block_seconds
 from ideaw.engine.gain import check_snr
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds, check_speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.models import find_model
-from ideaw.payload.framing import Plan
-from ideaw.payload.message import Message
+from ideaw.payload.framing import plan_blocks
+from ideaw.payload.message import Message, MessageLike, Plan
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
 
 ARRAY_BLOCK_SECONDS = 5
-"""Seconds of an array that are taken at once."""
-
-DETECT_LATENCY_SECONDS = 10
-"""Seconds that an answer in a stream may take, unless it is told otherwise."""
-
-MessageLike = str | bytes | Iterable[int | bool]
-"""A message as users give it: text, bytes, or a sequence of zeros and ones."""
-
-PathLike = str | os.PathLike[str]
+"""Seconds of an array, or of a long block of a stream, that are taken at once."""
 
 
 def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -89,9 +81,8 @@ class Marker(SegmentMarker):
         """
         array = np.asarray(samples)
         floats = as_float(array)
-        rate, plan = integer_rate(rate), self._plan(message)
-        check_samples(floats, rate)
-        plan.payloads_for(len(array) / rate)
+        rate, plan = check_samples(floats, rate), self._plan(message)
+        plan.check_seconds(len(array) / rate)
         embedder = self._embedder(plan, rate, floats.shape[1], quantisation_step(array.dtype), snr)
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate([*map(embedder.push, blocks), embedder.finish()])
@@ -115,29 +106,28 @@ class Marker(SegmentMarker):
         message: MessageLike,
         *,
         snr: float | None = None,
-        latency: int = STREAM_BLOCK_SECONDS + 2,
+        latency: int = STREAM_LATENCY_SECONDS,
     ) -> Iterator[NDArray[Any]]:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         `blocks` are of one type and number of channels. A sample comes out at most `latency` seconds after it went in:
         3 or more, and the more the faster. Raises as `embed`, after the last block what only the end can tell.
         """
-        _check_latency(latency, 3)
-        plan, rate, embedder, length = self._plan(message), integer_rate(rate), None, 0
+        plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
+        embedder = None
         for array, floats in check_stream(blocks):
             if embedder is None:
                 step = quantisation_step(array.dtype)
-                embedder = self._embedder(plan, rate, floats.shape[1], step, snr, latency - 2)
-            length += len(array)
-            with single_threaded_blas():
-                marked = embedder.push(array)
-            if len(marked):
-                yield marked
+                embedder = self._embedder(plan, rate, floats.shape[1], step, snr, block_seconds)
+            for piece in split_blocks(array, ARRAY_BLOCK_SECONDS * rate):
+                with single_threaded_blas():
+                    marked = embedder.push(piece)
+                if len(marked):
+                    yield marked
         if embedder is not None:
             with single_threaded_blas():
                 marked = embedder.finish()
             yield marked
-            check_length(length, rate)
             embedder.check()
 
     @single_threaded_blas()
@@ -154,25 +144,24 @@ class Marker(SegmentMarker):
 
         The target's extension gives the format; rate, channels, length and usual tags stay.
         """
-        files.check_distinct(source, target)
+        check_distinct(source, target)
         plan = self._plan(message)
-        with files.open_audio(source) as recording:
-            rate, channels, length = integer_rate(recording.rate), recording.channels, recording.num_samples
-            check_channels(channels)
+        with open_audio(source) as recording:
+            rate, channels, length = recording.rate, recording.channels, recording.num_samples
+            check_source(rate, channels, length)
             if length is not None:
-                check_length(length, rate)
-                plan.payloads_for(length / rate)
-            step = files.quantisation_step(target, recording.encoding)
-            embedder, written = self._embedder(plan, rate, channels, step, snr), 0
-            with files.create_audio(target, rate, channels, recording.encoding, length) as write:
-                for block in with_progress(recording.blocks(), length, progress):
-                    check_finite(block)
-                    written += len(block)
-                    write(embedder.push(block))
-                if written:
-                    write(embedder.finish())
-                check_length(written, rate)
-                plan.payloads_for(written / rate)
+                plan.check_seconds(length / rate)
+            step = stored_step(target, recording.encoding)
+            embedder, read = self._embedder(plan, rate, channels, step, snr), 0
+            with create_audio(target, rate, channels, recording.encoding, length) as write:
+                for block in with_progress(recording.checked_blocks(), length, progress):
+                    read += len(block)
+                    marked = embedder.push(block)
+                    if len(marked):
+                        write(marked)
+                write(embedder.finish())
+                if read != length:
+                    plan.check_seconds(read / rate)
                 embedder.check()
         if progress:
             progress(1.0)
@@ -198,8 +187,7 @@ class Marker(SegmentMarker):
             IdeawError: `keys` is empty or holds no keys, or `speeds` is not known.
         """
         detector, floats = self._detector(keys, speeds), as_float(samples)
-        rate = integer_rate(rate)
-        check_samples(floats, rate)
+        rate = check_samples(floats, rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
         return detector.detect(blocks, rate, floats.shape[1], len(floats), progress)
 
@@ -209,14 +197,13 @@ class Marker(SegmentMarker):
         rate: float,
         *,
         keys: Sequence[Key] | None = None,
-        latency: int = DETECT_LATENCY_SECONDS,
+        latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
         """Search audio that arrives in blocks, in its mix: what is known by now, every few seconds and at the end.
 
         A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
         the seconds of so long a stretch add up. All answers count as trials.
         """
-        _check_latency(latency, 5)
         floats = (floats for _, floats in check_stream(blocks))
         yield from self._detector(keys, "none").detect_stream(floats, integer_rate(rate), latency)
 
@@ -231,15 +218,14 @@ class Marker(SegmentMarker):
     ) -> Detection:
         """Search the file at `path` as `detect` does; one that is longer than `longest` seconds raises `AudioError`."""
         detector = self._detector(keys, speeds)
-        with files.open_audio(path) as recording:
-            rate, channels, length = integer_rate(recording.rate), recording.channels, recording.num_samples
-        check_channels(channels)
-        if length is not None:
-            check_length(length, rate, longest)
-        return detector.detect(partial(files.read_blocks, path, longest), rate, channels, length, progress)
+        with open_audio(path) as recording:
+            rate, channels, length = recording.rate, recording.channels, recording.num_samples
+        check_source(rate, channels, length, longest)
+        return detector.detect(partial(read_blocks, path, longest), rate, channels, length, progress)
 
     def _plan(self, message: MessageLike) -> Plan:
-        return Plan.of(Message.of(message), self.network.card.message_bits, self._key)
+        content, bits = Message.of(message), self.network.card.message_bits
+        return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
         self, plan: Plan, rate: int, channels: int, step: float, snr: float | None, block_seconds: int | None = None
@@ -259,8 +245,3 @@ class Marker(SegmentMarker):
         if self._key != PUBLIC:
             raise TypeError("a marker with a secret key is not pickled; load() it with its key where it is needed")
         return partial(load, self.network.files.source, threads=self.network.threads), ()
-
-
-def _check_latency(latency: int, least: int) -> None:
-    if latency < least:
-        raise IdeawError(f"a latency of {latency} s is too short; give {least} s or more")

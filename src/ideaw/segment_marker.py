@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.audio.pcm import quantisation_step, restore
+from ideaw.audio.samples import quantisation_step, restore
 from ideaw.engine.gain import check_snr, fit_to_grid
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.segments import check_bits, check_segments, embed_segments, extract_segments
@@ -71,7 +71,7 @@ class SegmentMarker:
         marked = embed_segments(self.network, self._channels, audio, message, code, kept)
         pairs = zip(audio, marked - audio, strict=True)
         fitted = [fit_to_grid(residual, host, kept, SEGMENT_SAMPLES, step) for host, residual in pairs]
-        return restore(audio + np.stack(fitted), array)
+        return restore(audio + np.stack(fitted), audio, array.dtype).reshape(array.shape)
 
     @single_threaded_blas()
     def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from functools import cache
 
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
+from ideaw.audio.formats import PathLike
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
-from ideaw.marker import MessageLike, PathLike, load
+from ideaw.marker import load
+from ideaw.payload.message import MessageLike
 from ideaw.results import Detection
 
 

@@ -15,9 +15,11 @@ import soundfile as sf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ideaw.audio import atomic, files, formats, mpeg, tags
-from ideaw.audio.buffer import SampleBuffer, regroup, split_blocks, with_progress
-from ideaw.audio.files import Encoding
+from ideaw.audio import atomic, mpeg, tags, write
+from ideaw.audio.blocks import SampleBuffer, regroup, split_blocks, with_progress
+from ideaw.audio.formats import Encoding
+from ideaw.audio.read import open_audio, read_audio
+from ideaw.audio.write import check_target, create_audio, write_audio
 from ideaw.errors import FileError
 
 RATE = 48_000
@@ -29,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, music: np.ndarray) -> Path:
     """A file of each format, and the MP3 that libsndfile measures wrongly: varying, with a tag but no index."""
     folder = tmp_path_factory.mktemp("blocks")
     for extension in FORMATS:
-        files.write(folder / f"a.{extension}", music[:150_001], RATE, Encoding("", "", tags={"title": "Tänze"}))
+        write_audio(folder / f"a.{extension}", music[:150_001], RATE, Encoding("", "", tags={"title": "Tänze"}))
     (folder / "bare.mp3").write_bytes(tags.encode_id3({"title": "Tänze"}) + without_index(music))
     with av.open(str(folder / "a.webm"), "w") as container:
         stream = container.add_stream("libopus", rate=RATE, layout="stereo")
@@ -147,9 +149,9 @@ def test_progress_is_told_after_each_block_and_never_beyond_the_whole() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*(f"a.{extension}" for extension in FORMATS), "bare.mp3", "a.webm"])
 def test_blocks_are_the_whole_file_whatever_their_size(folder: Path, name: str) -> None:
-    whole = files.read(folder / name)
+    whole = read_audio(folder / name)
     for size in (1, 997, 65_536, 10_000_000) if name == "a.wav" else (997, 65_536, 100_000, 10_000_000):
-        with files.open_audio(folder / name) as source:
+        with open_audio(folder / name) as source:
             blocks = list(source.blocks(size))
         assert {len(block) for block in blocks[:-1]} <= {size}
         assert 0 < len(blocks[-1]) <= size
@@ -167,8 +169,8 @@ def test_a_varying_mp3_without_an_index_is_spliced_exactly(folder: Path, tmp_pat
     assert stream is not None
     head = data[: tags.id3_length(data)]
     (tmp_path / "a.mp3").write_bytes(head + stream.xing_frame() + data[stream.start :])
-    assert np.array_equal(files.read(folder / "bare.mp3").samples, sf.read(tmp_path / "a.mp3")[0])
-    assert files.read(folder / "bare.mp3").encoding.id3 == head
+    assert np.array_equal(read_audio(folder / "bare.mp3").samples, sf.read(tmp_path / "a.mp3")[0])
+    assert read_audio(folder / "bare.mp3").encoding.id3 == head
 
 
 @settings(max_examples=40, deadline=None)
@@ -187,7 +189,7 @@ def test_a_flac_of_unknown_length_is_read_to_its_end(folder: Path, tmp_path: Pat
     length = int.from_bytes((data := bytearray((folder / "a.flac").read_bytes()))[18:26], "big")
     data[18:26] = (length >> 36 << 36).to_bytes(8, "big")  # as an encoder that writes to a pipe leaves it
     (tmp_path / "a.flac").write_bytes(data)
-    with files.open_audio(tmp_path / "a.flac") as source:
+    with open_audio(tmp_path / "a.flac") as source:
         assert source.num_samples is None
         assert sum(len(block) for block in source.blocks()) == 150_001
 
@@ -195,7 +197,7 @@ def test_a_flac_of_unknown_length_is_read_to_its_end(folder: Path, tmp_path: Pat
 def test_a_cut_that_only_the_end_shows_is_told_there(folder: Path, tmp_path: Path) -> None:
     data = (folder / "a.flac").read_bytes()
     (tmp_path / "a.flac").write_bytes(data[: len(data) // 2])
-    with files.open_audio(tmp_path / "a.flac") as source:
+    with open_audio(tmp_path / "a.flac") as source:
         blocks = source.blocks(4096)
         assert len(next(blocks)) == 4096
         with pytest.raises(FileError, match="truncated"):
@@ -204,7 +206,7 @@ def test_a_cut_that_only_the_end_shows_is_told_there(folder: Path, tmp_path: Pat
 
 def test_what_goes_wrong_while_reading_is_not_taken_for_the_file(folder: Path) -> None:
     for name in ("a.wav", "a.m4a"):
-        with pytest.raises(ValueError, match="our own"), files.open_audio(folder / name):
+        with pytest.raises(ValueError, match="our own"), open_audio(folder / name):
             raise ValueError("our own")
 
 
@@ -215,19 +217,19 @@ def test_what_goes_wrong_while_reading_is_not_taken_for_the_file(folder: Path) -
 def test_a_file_written_in_blocks_is_the_one_written_at_once(tmp_path: Path, music: np.ndarray, extension: str) -> None:
     encoding = Encoding("", "", tags={"title": "Tänze"})
     samples = music[:100_001].astype(np.float64)
-    files.write(tmp_path / f"a.{extension}", samples, RATE, encoding)
-    with files.create_audio(tmp_path / f"b.{extension}", RATE, 2, encoding) as write:
+    write_audio(tmp_path / f"a.{extension}", samples, RATE, encoding)
+    with create_audio(tmp_path / f"b.{extension}", RATE, 2, encoding) as write:
         for start in range(0, len(samples), 7_777):
             write(samples[start : start + 7_777])
-    once, in_blocks = (files.read(tmp_path / f"{name}.{extension}") for name in "ab")
+    once, in_blocks = (read_audio(tmp_path / f"{name}.{extension}") for name in "ab")
     assert np.array_equal(once.samples, in_blocks.samples)
     assert once.encoding == in_blocks.encoding
 
 
 def test_the_tag_of_an_mp3_moves_all_of_it_up(tmp_path: Path, music: np.ndarray) -> None:
-    files.write(tmp_path / "a.mp3", music[:50_000], 44_100)
+    write_audio(tmp_path / "a.mp3", music[:50_000], 44_100)
     head = tags.encode_id3({"comment": "x" * 100_000})
-    files.write(tmp_path / "b.mp3", music[:50_000], 44_100, Encoding("MP3", "MPEG_LAYER_III", 192, id3=head))
+    write_audio(tmp_path / "b.mp3", music[:50_000], 44_100, Encoding("MP3", "MPEG_LAYER_III", 192, id3=head))
     assert (tmp_path / "b.mp3").read_bytes() == head + (tmp_path / "a.mp3").read_bytes()
 
 
@@ -252,7 +254,7 @@ def test_nothing_happens_unless_all_goes_well(
         yield music[:100_000]
         raise problem("our own")
 
-    with pytest.raises(problem, match="our own"), files.create_audio(target, RATE, 2) as write:
+    with pytest.raises(problem, match="our own"), create_audio(target, RATE, 2) as write:
         list(map(write, blocks()))
     assert os.listdir(tmp_path) == [target.name]
     assert target.read_bytes() == b"what was here before"
@@ -261,8 +263,8 @@ def test_nothing_happens_unless_all_goes_well(
 def test_what_a_killed_process_left_disturbs_nobody(tmp_path: Path, music: np.ndarray) -> None:
     script = (
         "import os, signal, sys, numpy as np\n"
-        "from ideaw.audio import files\n"
-        "with files.create_audio(sys.argv[1], 16_000, 1) as write:\n"
+        "from ideaw.audio.write import create_audio\n"
+        "with create_audio(sys.argv[1], 16_000, 1) as write:\n"
         "    write(np.zeros((99_999, 1)))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -273,16 +275,16 @@ def test_what_a_killed_process_left_disturbs_nobody(tmp_path: Path, music: np.nd
     (stray,) = set(os.listdir(tmp_path)) - {"a.flac"}
     assert stray.startswith(".ideaw-")
     left = (tmp_path / stray).read_bytes()
-    files.write(target, music, 44_100)
-    assert len(files.read(target).samples) == len(music)
+    write_audio(target, music, 44_100)
+    assert len(read_audio(target).samples) == len(music)
     assert sorted(os.listdir(tmp_path)) == sorted(["a.flac", stray])
     assert (tmp_path / stray).read_bytes() == left
 
 
 def test_what_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
     hour = 3600 * 44_100
-    files.check_target(tmp_path / "a.wav", 44_100, 2, num_samples=100 * hour)  # RF64
-    files.check_target(tmp_path / "a.aiff", 44_100, 2, num_samples=6 * hour)
+    check_target(tmp_path / "a.wav", 44_100, 2, num_samples=100 * hour)  # RF64
+    check_target(tmp_path / "a.aiff", 44_100, 2, num_samples=6 * hour)
     for name, arguments, line in [
         ("a.aiff", (44_100, 2, None, 7 * hour), "beyond the 4 GiB"),
         ("a.mp3", (96_000, 2), "cannot hold 96000 Hz"),
@@ -292,16 +294,16 @@ def test_what_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
         (".", (16_000, 1), "without an extension"),
     ]:
         with pytest.raises(FileError, match=line):
-            files.check_target(tmp_path / name, *arguments)
-        with pytest.raises(FileError, match=line), files.create_audio(tmp_path / name, *arguments):
+            check_target(tmp_path / name, *arguments)
+        with pytest.raises(FileError, match=line), create_audio(tmp_path / name, *arguments):
             raise AssertionError("nothing may begin")
     assert os.listdir(tmp_path) == []
 
 
 def test_a_wave_that_grows_beyond_4_gib_unannounced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_MAX_DATA_BYTES", 1_000_000)
-    with pytest.raises(FileError, match="beyond the 4 GiB"), files.create_audio(tmp_path / "a.wav", 44_100, 1) as write:
-        write(np.zeros((500_000, 1)))
+    monkeypatch.setattr(write, "MAX_DATA_BYTES", 1_000_000)
+    with pytest.raises(FileError, match="beyond the 4 GiB"), create_audio(tmp_path / "a.wav", 44_100, 1) as append:
+        append(np.zeros((500_000, 1)))
     assert os.listdir(tmp_path) == []
 
 
@@ -309,10 +311,10 @@ def test_blocks_must_fit(tmp_path: Path) -> None:
     for block in (np.zeros(9), np.zeros((9, 1)), np.zeros((2, 9))):
         with (
             pytest.raises(FileError, match="cannot be written"),
-            files.create_audio(tmp_path / "a.wav", RATE, 2) as write,
+            create_audio(tmp_path / "a.wav", RATE, 2) as write,
         ):
             write(block)
-    with pytest.raises(FileError, match="no samples"), files.create_audio(tmp_path / "a.wav", RATE, 2):
+    with pytest.raises(FileError, match="no samples"), create_audio(tmp_path / "a.wav", RATE, 2):
         pass
     assert os.listdir(tmp_path) == []
 
@@ -324,7 +326,8 @@ HOUR = """
 import io, json, sys
 import numpy as np, soundfile as sf
 from importlib import resources
-from ideaw.audio import files
+from ideaw.audio.read import open_audio
+from ideaw.audio.write import create_audio, write_audio
 
 def peak():  # in MB; getrusage would count the process that started this one too
     line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -332,12 +335,12 @@ def peak():  # in MB; getrusage would count the process that started this one to
 
 target, minutes = sys.argv[1], int(sys.argv[2])
 tile = sf.read(io.BytesIO(resources.files("ideaw").joinpath("samples", "speech.flac").read_bytes()))[0][:, None]
-files.write(target, tile, 16_000)
+write_audio(target, tile, 16_000)
 before = peak()
-with files.create_audio(target, 16_000, 1, num_samples=minutes * 10 * len(tile)) as write:
+with create_audio(target, 16_000, 1, num_samples=minutes * 10 * len(tile)) as write:
     for _ in range(minutes * 10):
         write(tile)
-with files.open_audio(target) as source:
+with open_audio(target) as source:
     power = sum(float(np.vdot(block, block)) for block in source.blocks())
 print(json.dumps([source.num_samples, power / (minutes * 10) / float(np.vdot(tile, tile)), peak() - before]))
 """

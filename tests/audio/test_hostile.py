@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from ideaw.audio import files, tags
+from ideaw.audio import tags
+from ideaw.audio.formats import EXTENSIONS
+from ideaw.audio.read import read_audio
+from ideaw.audio.write import check_distinct, check_target, write_audio
 from ideaw.errors import FileError
 
 
@@ -47,60 +50,60 @@ def test_what_a_header_claims_is_not_believed(tmp_path: Path, lie: str, capfd: p
     content, line = LIES[lie]
     path = tmp_path / lie.split()[0]
     path.write_bytes(content)
-    files.write(tmp_path / "secret.m4a", np.zeros((16_000, 1)), 16_000)
+    write_audio(tmp_path / "secret.m4a", np.zeros((16_000, 1)), 16_000)
     with pytest.raises(FileError, match=line) as caught:
-        files.read(path)
+        read_audio(path)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr().out == ""
 
 
 def test_a_wave_that_claims_4_gb_is_as_long_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_bytes(wave(0xFFFF_FFF0))
-    assert files.read(tmp_path / "a.wav").samples.shape == (16_000, 1)
+    assert read_audio(tmp_path / "a.wav").samples.shape == (16_000, 1)
 
 
 def test_a_flac_that_claims_days_is_truncated(tmp_path: Path, speech: np.ndarray) -> None:
-    files.write(tmp_path / "a.flac", speech[:, None], 16_000)
+    write_audio(tmp_path / "a.flac", speech[:, None], 16_000)
     data = bytearray((tmp_path / "a.flac").read_bytes())
     length = int.from_bytes(data[18:26], "big")
     data[18:26] = (length | (1 << 36) - 1).to_bytes(8, "big")
     (tmp_path / "a.flac").write_bytes(data)
     with pytest.raises(FileError, match="truncated"):
-        files.read(tmp_path / "a.flac")
+        read_audio(tmp_path / "a.flac")
 
 
 def test_a_huge_tag_is_not_held(tmp_path: Path, speech: np.ndarray) -> None:
-    files.write(tmp_path / "a.mp3", speech[:, None], 16_000)
+    write_audio(tmp_path / "a.mp3", speech[:, None], 16_000)
     frames = (tmp_path / "a.mp3").read_bytes()
     with (tmp_path / "a.mp3").open("wb") as file:
         file.write(b"ID3\4\0\0\x20\0\0\0")
         assert file.seek(tags.id3_length(b"ID3\4\0\0\x20\0\0\0")) > 64 << 20  # a hole in the file
         file.write(frames)
     with pytest.raises(FileError, match="tag of 64 MiB; at most 32 MiB"):
-        files.read(tmp_path / "a.mp3")
+        read_audio(tmp_path / "a.mp3")
 
 
 def test_one_sample_is_one_sample(tmp_path: Path) -> None:
     for extension in (".wav", ".flac", ".aiff", ".mp3", ".ogg", ".m4a"):
-        files.write(tmp_path / f"a{extension}", np.array([[0.5]]), 16_000)
-        assert files.read(tmp_path / f"a{extension}").samples.shape == (1, 1)
+        write_audio(tmp_path / f"a{extension}", np.array([[0.5]]), 16_000)
+        assert read_audio(tmp_path / f"a{extension}").samples.shape == (1, 1)
 
 
-@pytest.mark.parametrize("extension", [*files.EXTENSIONS, ".aac", ".raw", ".gsm", ".sd2", ""])
+@pytest.mark.parametrize("extension", [*EXTENSIONS, ".aac", ".raw", ".gsm", ".sd2", ""])
 def test_an_extension_may_lie(tmp_path: Path, speech: np.ndarray, extension: str) -> None:
     for container in ("WAV", "FLAC", "AIFF", "AU", "RF64", "W64"):
         sf.write(tmp_path / f"a{extension}", speech, 16_000, format=container, subtype="PCM_16")
-        recording = files.read(tmp_path / f"a{extension}")
+        recording = read_audio(tmp_path / f"a{extension}")
         assert recording.encoding.container == container
         assert recording.samples.shape == (len(speech), 1)
 
 
-@pytest.mark.parametrize("extension", [*files.EXTENSIONS, ".aac", ".raw", ".gsm", ".vox", ".sd2", ""])
+@pytest.mark.parametrize("extension", [*EXTENSIONS, ".aac", ".raw", ".gsm", ".vox", ".sd2", ""])
 def test_noise_is_not_audio_under_any_name(tmp_path: Path, extension: str) -> None:
     for seed in range(3):
         (tmp_path / f"a{extension}").write_bytes(np.random.default_rng(seed).bytes(20_000))
         with pytest.raises(FileError, match=r"format|frames"):
-            files.read(tmp_path / f"a{extension}")
+            read_audio(tmp_path / f"a{extension}")
 
 
 # Names
@@ -112,10 +115,10 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
         bound.bind(str(tmp_path / "socket.wav"))
     for name in (tmp_path / "pipe.wav", tmp_path / "socket.wav", Path("/dev/zero"), Path("/dev/null")):
         with pytest.raises(FileError, match="is a pipe or a device"):
-            files.read(name)
+            read_audio(name)
     for name in ("pipe.wav", "socket.wav"):
         with pytest.raises(FileError, match="not a plain file"):
-            files.write(tmp_path / name, np.zeros((9, 1)), 16_000)
+            write_audio(tmp_path / name, np.zeros((9, 1)), 16_000)
     assert sorted(os.listdir(tmp_path)) == ["pipe.wav", "socket.wav"]
 
 
@@ -129,11 +132,11 @@ def test_names_that_lead_nowhere_get_one_line(tmp_path: Path) -> None:
         "file/a.wav": "not a directory",
     }.items():
         with pytest.raises(FileError, match=line):
-            files.read(tmp_path / name)
+            read_audio(tmp_path / name)
         with pytest.raises(FileError, match=line):
-            files.check_target(tmp_path / name, 16_000, 1)
-        files.check_distinct(tmp_path / name, tmp_path / "other.wav")
-        files.check_distinct(tmp_path / "other.wav", tmp_path / name)
+            check_target(tmp_path / name, 16_000, 1)
+        check_distinct(tmp_path / name, tmp_path / "other.wav")
+        check_distinct(tmp_path / "other.wav", tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["file", "loop.wav"]
 
 
@@ -153,8 +156,8 @@ NAMES = [
 def test_any_name_will_do(tmp_path: Path, speech: np.ndarray, name: str) -> None:
     for extension in ("wav", "flac", "mp3", "ogg", "m4a"):
         path = tmp_path / name.format(extension)
-        files.write(path, speech[:, None], 16_000)
-        assert files.read(path).samples.shape == (len(speech), 1)
+        write_audio(path, speech[:, None], 16_000)
+        assert read_audio(path).samples.shape == (len(speech), 1)
     assert len(os.listdir(tmp_path)) == 5
 
 
@@ -162,10 +165,11 @@ def test_any_name_will_do(tmp_path: Path, speech: np.ndarray, name: str) -> None
 def test_a_name_in_the_folder_one_is_in(tmp_path: Path) -> None:
     script = (
         "import numpy as np\n"
-        "from ideaw.audio import files\n"
+        "from ideaw.audio.read import read_audio\n"
+        "from ideaw.audio.write import write_audio\n"
         "for name in ('-.wav', 'concat:a.m4a', 'pipe:1.m4a'):\n"
-        "    files.write(name, np.zeros((9, 1)), 8000)\n"
-        "    print(len(files.read(name).samples))\n"
+        "    write_audio(name, np.zeros((9, 1)), 8000)\n"
+        "    print(len(read_audio(name).samples))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "9\n9\n9\n"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ideaw.attacks import catalogue
 from ideaw.audio.grid import NUM_BINS, SAMPLE_RATE, WINDOW_SAMPLES
 from ideaw.audio.masking import BarkBands, masking_curve
-from ideaw.audio.stft import stft
+from ideaw.audio.spectrum import stft
 
 BANDS = BarkBands.for_window(WINDOW_SAMPLES, NUM_BINS)
 

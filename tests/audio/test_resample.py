@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, mix, network_length, resample
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import RESAMPLE_DELAY_SECONDS, Resampler, from_network, mix, network_length, to_network
 
 RATES = [
     8_000,
@@ -24,6 +24,16 @@ RATES = [
     176_400,
     192_000,
 ]
+
+
+def to_network(samples: np.ndarray, rate: int) -> np.ndarray:
+    """(n, channels) at `rate` Hz → (channels, m) at 16 kHz."""
+    return resample(samples, rate, SAMPLE_RATE, network_length(len(samples), rate)).T
+
+
+def from_network(samples: np.ndarray, rate: int, length: int) -> np.ndarray:
+    """(channels, m) at 16 kHz → (length, channels) at `rate` Hz."""
+    return resample(samples.T, SAMPLE_RATE, rate, length)
 
 
 def tone(rate: int, length: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import split_blocks
+from ideaw.audio.blocks import split_blocks
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE
 from ideaw.bench.tables import locating, window_search
 from ideaw.engine.network import Network

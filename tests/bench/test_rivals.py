@@ -66,8 +66,8 @@ def test_learned_carriers_are_used_like_keyed_ones(
     assert not isinstance(rival, Marker)
     theirs = rival.network.channels(PUBLIC)
     bits = _bits(rival, 3)
-    stream = channels.message.carriers.stream(channels.message.symbols(bits[0]))
-    assert np.array_equal(theirs.message.carriers.stream(theirs.message.symbols(bits[0])), stream)
+    stream = channels.message.carriers.stream(channels.message.fec.symbols(bits[0]))
+    assert np.array_equal(theirs.message.carriers.stream(theirs.message.fec.symbols(bits[0])), stream)
     llrs = [
         channel.carriers.slot_llrs(channel.carriers.sum_bins(stream)) for channel in (channels.message, theirs.message)
     ]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from ideaw.audio import files
+from ideaw.audio.write import write_audio
 from tests.cli.conftest import Ran, run, run_process
 
 Maker = Callable[[Path, np.ndarray], Path]
@@ -58,7 +58,7 @@ def bytes_of(content: bytes, name: str = "in.wav") -> Maker:
 def truncated(suffix: str, share: float = 0.5) -> Maker:
     def make(folder: Path, speech: np.ndarray) -> Path:
         path = folder / f"in{suffix}"
-        files.write(path, speech[:, None], 16_000)
+        write_audio(path, speech[:, None], 16_000)
         content = path.read_bytes()
         path.write_bytes(content[: int(len(content) * share)])
         return path

@@ -10,8 +10,9 @@ import soxr
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio import files
-from ideaw.audio.files import Encoding
+from ideaw.audio.formats import Encoding
+from ideaw.audio.read import read_audio
+from ideaw.audio.write import write_audio
 from tests.cli.conftest import run, run_process
 
 TAGS = {"title": "Ungarischer Tanz Nr. 5, fis-Moll", "artist": "United States Army Strings"}
@@ -23,9 +24,9 @@ def played(tmp_path_factory: pytest.TempPathFactory, music: NDArray[np.float32])
     """A folder with stereo music in every format, with tags: `in.wav`, `in.mp3`, …; Opus has no 44.1 kHz."""
     folder = tmp_path_factory.mktemp("played")
     for suffix in (".wav", ".flac", ".mp3", ".ogg", ".m4a"):
-        files.write(folder / f"in{suffix}", music.astype(np.float64), 44_100, Encoding("", "", tags=TAGS))
+        write_audio(folder / f"in{suffix}", music.astype(np.float64), 44_100, Encoding("", "", tags=TAGS))
     resampled = soxr.resample(music, 44_100, 48_000).astype(np.float64)
-    files.write(folder / "in.opus", resampled, 48_000, Encoding("", "", tags=TAGS))
+    write_audio(folder / "in.opus", resampled, 48_000, Encoding("", "", tags=TAGS))
     return folder
 
 
@@ -38,7 +39,7 @@ def test_a_message_goes_through_every_format(tmp_path: Path, played: Path, suffi
     assert ran.out.startswith(f'{target}: holds "IDEA", ')
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
-    before, after = files.read(source), files.read(target)
+    before, after = read_audio(source), read_audio(target)
     assert after.samples.shape == before.samples.shape
     assert after.rate == before.rate
     assert (after.encoding.container, after.encoding.subtype) == (before.encoding.container, before.encoding.subtype)
@@ -84,7 +85,7 @@ def test_a_mark_that_8_bits_cannot_hold_is_refused(tmp_path: Path, spoken: Path)
 @pytest.mark.slow
 def test_from_one_format_to_another(tmp_path: Path, played: Path) -> None:
     assert run("embed", played / "in.flac", tmp_path / "out.mp3", "-m", "IDEA").code == 0
-    assert files.read(tmp_path / "out.mp3").encoding.tags == TAGS
+    assert read_audio(tmp_path / "out.mp3").encoding.tags == TAGS
     assert run("detect", tmp_path / "out.mp3").code == 0
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine import correlate
 from ideaw.engine.correlate import (
-    CANDIDATE_P,
     MAX_DRIFT_HOPS,
     TRACK_SCORE_OFFSET,
     find_borders,
@@ -24,6 +23,7 @@ from ideaw.engine.embedder import Embedder, EmbedSettings
 from ideaw.engine.features import ChunkFeatures
 from ideaw.engine.network import Network
 from ideaw.engine.search import CHUNK_HOPS
+from ideaw.engine.significance import CANDIDATE_P
 from ideaw.modem.carriers import Carriers
 from ideaw.modem.channel import KeyChannels, key_channels
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from plans import payloads_for, plan_of
 
-from ideaw.engine.decode import EARLY_STOP_P, Decoded, contradicts, decode_repeated, decode_seconds
+from ideaw.engine.decode import Decoded, contradicts, decode_repeated, decode_seconds
 from ideaw.engine.long_messages import LONG_MESSAGE_P, list_decode
-from ideaw.engine.significance import MESSAGE_P, chernoff_log_p
+from ideaw.engine.significance import EARLY_STOP_P, MESSAGE_P
 from ideaw.keys import PUBLIC, Key
-from ideaw.modem.fec import FecCode, fec_code, usual_slots
-from ideaw.payload.framing import Plan
+from ideaw.modem.fec import FecCode, chernoff_log_p, fec_code, usual_slots
 from ideaw.payload.message import Content, Message
 
 SLOTS = 98
@@ -35,7 +35,7 @@ def received(frames: NDArray[np.uint8], snr: float, seed: int = 0) -> NDArray[np
 
 
 def frames_of(content: Content, bits: int, seconds: float, key: Key = PUBLIC) -> NDArray[np.uint8]:
-    return Plan.of(Message(content), bits, key).payloads_for(seconds)
+    return payloads_for(plan_of(Message(content), bits, key), seconds)
 
 
 def said(values: NDArray[np.floating], bits: int, key: Key = PUBLIC) -> Content | None:
@@ -81,19 +81,19 @@ def test_the_runner_up_is_the_word_that_fits_next_best() -> None:
 @pytest.mark.parametrize("bits", [46, 22])
 @pytest.mark.parametrize("key", [PUBLIC, KEY])
 def test_a_long_message_comes_back_with_its_type(content: Content, bits: int, key: Key) -> None:
-    plan = Plan.of(Message(content), bits, key)
-    found = decode_seconds(received(plan.payloads_for(plan.needed), 3), code(bits), key)
+    plan = plan_of(Message(content), bits, key)
+    found = decode_seconds(received(payloads_for(plan, plan.needed), 3), code(bits), key)
     assert found.message == Message(content)
     assert found.p_value == LONG_MESSAGE_P < 1e-6
-    assert np.array_equal(found.payloads, plan.payloads_for(plan.needed))
+    assert np.array_equal(found.payloads, payloads_for(plan, plan.needed))
 
 
 @pytest.mark.slow
 @given(st.binary(min_size=5, max_size=20), st.integers(0, 1000), st.integers(0, 20), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=25)
 def test_any_cut_that_is_long_enough_gives_the_message(content: bytes, start: int, more: int, seed: int) -> None:
-    plan = Plan.of(Message(content), 46)
-    frames = plan.payloads_for(start + plan.needed + more)[start:]
+    plan = plan_of(Message(content), 46)
+    frames = payloads_for(plan, start + plan.needed + more)[start:]
     found = decode_seconds(received(frames, 3, seed), code(46))
     assert found.message == Message(content)
     assert np.array_equal(found.payloads, frames)
@@ -142,7 +142,7 @@ def test_seconds_that_repeat_each_other_add_up(bits: int) -> None:
     # At this noise none of them is readable alone.
     frames = frames_of("track-0042", bits, 300 if bits == 46 else 400)[7:]
     values = received(frames, 0.1)
-    assert said(values[: len(Plan.of(Message("track-0042"), bits).period_payloads)], bits) is None
+    assert said(values[: len(plan_of(Message("track-0042"), bits).period_payloads)], bits) is None
     found = decode_seconds(values, code(bits))
     assert found.message == Message("track-0042")
     assert np.array_equal(found.payloads, frames)
@@ -164,9 +164,9 @@ def test_a_file_cut_together_from_parts_still_adds_up() -> None:
 
 @pytest.mark.parametrize("bits", [46, 22])
 def test_too_few_seconds_say_how_many_are_missing(bits: int) -> None:
-    plan = Plan.of(Message("track-0042"), bits, KEY)
+    plan = plan_of(Message("track-0042"), bits, KEY)
     for count in range(1, plan.needed):
-        found = decode_seconds(received(plan.payloads_for(30)[2 : 2 + count], 6), code(bits), KEY)
+        found = decode_seconds(received(payloads_for(plan, 30)[2 : 2 + count], 6), code(bits), KEY)
         assert found.message is None
         assert found.p_value == 1
         assert found.payloads is None

@@ -11,11 +11,10 @@ import pytest
 import soxr
 from numpy.typing import NDArray
 
+from ideaw.audio.blocks import network_length, resample
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.level import level
-from ideaw.audio.pcm import as_float, quantisation_step, restore
-from ideaw.audio.resample import from_network, to_network
-from ideaw.audio.stft import istft, stft
+from ideaw.audio.samples import as_float, quantisation_step, restore
+from ideaw.audio.spectrum import istft, level, stft
 from ideaw.engine.embedder import Embedder, EmbedSettings
 from ideaw.engine.features import ChunkFeatures
 from ideaw.engine.network import Network, split_hops
@@ -137,8 +136,8 @@ def test_the_whole_at_once_gives_the_same(
 ) -> None:
     # The definition, without blocks: one pass over everything, a gain through limits and borders, and back.
     audio = soxr.resample(music[:, :1], 44_100, rate).astype(np.float64)
-    narrow = to_network(audio, rate)[0][: 6 * SEGMENT_SAMPLES]
-    symbols = channels.message.symbols(_payloads(network)) * channels.message_scrambler
+    narrow = resample(audio, rate, SAMPLE_RATE, network_length(len(audio), rate))[: 6 * SEGMENT_SAMPLES, 0]
+    symbols = channels.message.fec.symbols(_payloads(network)) * channels.message_scrambler
     streams = (
         channels.message.carriers.stream(symbols).reshape(1, 6 * FRAMES_PER_SECOND, -1),
         np.tile(channels.code_stream, (6, 1))[None],
@@ -151,7 +150,7 @@ def test_the_whole_at_once_gives_the_same(
     gains = np.empty(11)
     gains[::2], gains[1::2] = limits, np.minimum(limits[1:], limits[:-1])
     fitted = raw * np.interp(np.arange(6 * SEGMENT_SAMPLES) + 0.5, SEGMENT_SAMPLES * np.arange(1, 12) / 2, gains)
-    expected = from_network(fitted[None], rate, len(audio))
+    expected = resample(fitted[:, None], SAMPLE_RATE, rate, len(audio))
     added = _marked(_embedder(network, channels, audio, rate, block=2), _cut(audio, rate, seed=1)) - audio
     assert np.vdot(added, expected) > 0.99999 * np.linalg.norm(added) * np.linalg.norm(expected)
     assert abs(np.linalg.norm(added) / np.linalg.norm(expected) - 1) < 1e-3
@@ -357,15 +356,15 @@ def test_half_an_hour_takes_no_more_memory_than_a_minute() -> None:
 def test_what_comes_out_is_of_the_type_that_went_in(
     network: Network, channels: KeyChannels, speech: NDArray[np.float32], dtype: str
 ) -> None:
-    wanted = np.empty(2 * SEGMENT_SAMPLES + 777, dtype)
-    audio = restore(0.5 * speech[-len(wanted) :].astype(np.float64)[:, None] / np.abs(speech).max(), wanted)
+    host = 0.5 * speech[-2 * SEGMENT_SAMPLES - 777 :].astype(np.float64) / np.abs(speech).max()
+    audio = restore(host, host, np.dtype(dtype))
     step = quantisation_step(audio.dtype)
     marked = _marked(_embedder(network, channels, audio, SAMPLE_RATE, step=step), _cut(audio, 9_000, seed=5))
     assert marked.dtype == audio.dtype
     assert marked.shape == audio.shape
     floats = as_float(audio)
     expected = _marked(_embedder(network, channels, floats, SAMPLE_RATE, step=step), [floats])
-    assert np.array_equal(marked, restore(expected, audio))
+    assert np.array_equal(marked, restore(expected, floats, audio.dtype)[:, 0])
 
 
 # What only the end can tell

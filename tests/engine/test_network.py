@@ -18,8 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 import ideaw
 from ideaw.audio.grid import FRAMES_PER_SECOND
-from ideaw.audio.level import level
-from ideaw.audio.stft import stft
+from ideaw.audio.spectrum import level, stft
 from ideaw.engine.network import (
     MAX_WORKERS,
     MIN_JOB_HOPS,
@@ -60,7 +59,7 @@ def host(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> NDArray[n
 def _stream(channel: BitChannel, frames: int, seed: int = 0) -> NDArray[np.float32]:
     """A stream (2, frames, bins) of random bits, for up to two seconds."""
     bits = np.random.default_rng(seed).integers(0, 2, (2, len(channel.fec.generator)))
-    return np.tile(channel.carriers.stream(channel.symbols(bits)), (1, 2, 1))[:, :frames]
+    return np.tile(channel.carriers.stream(channel.fec.symbols(bits)), (1, 2, 1))[:, :frames]
 
 
 def _streams(channels: KeyChannels, frames: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -128,7 +127,7 @@ def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network, channel
     ):
         assert channel.fec.generator.shape == (bits, slots)
         assert channel.carriers.slots == slots
-        symbols = channel.symbols(np.ones((3, bits), np.uint8))
+        symbols = channel.fec.symbols(np.ones((3, bits), np.uint8))
         assert symbols.shape == (3, slots)
         assert set(np.unique(symbols)) <= {-1, 1}
     assert channels.locating_code.shape == (network.card.code_bits,)

@@ -5,18 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import plan_of
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine import features, search
-from ideaw.engine.correlate import CANDIDATE_P, MAX_DRIFT_HOPS, Track, find_tracks
+from ideaw.engine.correlate import MAX_DRIFT_HOPS, Track, find_tracks
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.embedder import Embedder, EmbedSettings
 from ideaw.engine.features import READ_CONTEXT_HOPS, ChunkFeatures
 from ideaw.engine.network import Network
 from ideaw.engine.search import CHUNK_HOPS, READ_ALL_UP_TO_SECONDS, READ_STRIDE, MarkedStretch, Search
+from ideaw.engine.significance import CANDIDATE_P
 from ideaw.keys import PUBLIC
 from ideaw.modem.channel import KeyChannels
-from ideaw.payload.framing import Plan
 from ideaw.payload.message import Message
 
 KEYS = 250
@@ -25,7 +26,7 @@ KEYS = 250
 
 def _embedded(network: Network, audio: NDArray[np.float32], text: str, key: bytes = PUBLIC) -> NDArray[np.float32]:
     """(n,) at 16 kHz with a text in every second, or spread over as many as it needs."""
-    return _marked_with(network, audio, Plan.of(Message(text), network.card.message_bits, key).period_payloads, key)
+    return _marked_with(network, audio, plan_of(Message(text), network.card.message_bits, key).period_payloads, key)
 
 
 def _marked_with(

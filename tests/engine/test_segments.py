@@ -134,8 +134,8 @@ def test_embedding_is_that_of_torch(
     marked: NDArray[np.float64],
     bits: Bits,
 ) -> None:
-    message = torch.from_numpy(channels.message.symbols(bits[0]) * channels.scrambler(bits[1]))
-    code = torch.from_numpy(channels.code.symbols(bits[1]))
+    message = torch.from_numpy(channels.message.fec.symbols(bits[0]) * channels.scrambler(bits[1]))
+    code = torch.from_numpy(channels.code.fec.symbols(bits[1]))
     carriers = (_torch(channels.message), _torch(channels.code))
     with torch.no_grad():
         theirs = model.embed(torch.from_numpy(segments), message, code, network.card.snr, carriers).numpy()
@@ -212,7 +212,7 @@ def test_the_messages_slots_tell_a_code_that_its_own_slots_do_not(speech: NDArra
     channels = network.channels(PUBLIC)
     rng = np.random.default_rng(5)
     message, code = rng.integers(0, 2, 10), rng.integers(0, 2, 10)
-    slots = channels.message.symbols(message) * channels.scrambler(code)
+    slots = channels.message.fec.symbols(message) * channels.scrambler(code)
     llrs, code_llrs = decode_jointly(channels, slots, np.zeros(network.card.code_slots, np.float32))
     assert np.array_equal(llrs > 0, message)
     assert np.array_equal(code_llrs > 0, code)
@@ -255,7 +255,7 @@ def _receive(channels: KeyChannels, variance: float, seed: int) -> tuple[Bits, l
     """A message and a code, (bits,) each, and LLRs of their slots in white noise."""
     rng = np.random.default_rng(seed)
     message, code = (rng.integers(0, 2, len(channel.fec.generator)) for channel in (channels.message, channels.code))
-    sent = channels.message.symbols(message) * channels.scrambler(code), channels.code.symbols(code)
+    sent = channels.message.fec.symbols(message) * channels.scrambler(code), channels.code.fec.symbols(code)
     received = [2 * (symbols + rng.normal(0, variance**0.5, symbols.shape)) / variance for symbols in sent]
     return (message, code), [llrs.astype(np.float32) for llrs in received]
 
@@ -265,8 +265,8 @@ def test_all_codes_and_all_messages_have_a_say(variance: float) -> None:
     channels = Network(find_model("10+10")).channels(PUBLIC)
     words = all_words(10)
     _, (message, code) = _receive(channels, variance, seed=3)
-    scores = channels.code.symbols(words) @ code
-    sums = scores[:, None] + (message * channels.scrambler(words)) @ channels.message.symbols(words).T
+    scores = channels.code.fec.symbols(words) @ code
+    sums = scores[:, None] + (message * channels.scrambler(words)) @ channels.message.fec.symbols(words).T
     weights = np.exp((sums - sums.max()).astype(np.float64) / 2)
     for llrs, total in zip(decode_jointly(channels, message, code), (weights.sum(0), weights.sum(1)), strict=True):
         exact = np.log(total @ words) - np.log(total @ (1 - words))

@@ -8,8 +8,9 @@ import av
 import numpy as np
 import soundfile as sf
 
-from ideaw.audio import files, mpeg
-from ideaw.audio.files import Encoding
+from ideaw.audio import mpeg
+from ideaw.audio.formats import EXTENSIONS, Encoding
+from ideaw.audio.write import write_audio
 
 RATE = 48_000
 
@@ -18,8 +19,8 @@ def originals(folder: Path, music: np.ndarray) -> dict[str, bytes]:
     """Sound files by name: all that can be written, and what else is likely to be read."""
     samples = music[: RATE + 999].astype(np.float64)
     tags = Encoding("", "", tags={"title": "Ungarischer Tanz", "artist": "Brahms"})
-    for extension in files.EXTENSIONS:
-        files.write(folder / f"plain{extension}", samples, RATE, tags)
+    for extension in EXTENSIONS:
+        write_audio(folder / f"plain{extension}", samples, RATE, tags)
     for subtype in ("FLOAT", "DOUBLE", "PCM_24", "IMA_ADPCM", "MS_ADPCM", "ULAW"):
         sf.write(folder / f"{subtype}.wav", samples, RATE, subtype=subtype)
     sf.write(folder / "plain.caf", samples, RATE)
@@ -48,7 +49,7 @@ def mutants(originals: dict[str, bytes], count: int, seed: int) -> Iterator[tupl
         break_it = WAYS[int(rng.integers(len(WAYS)))]
         suffix = Path(name).suffix
         if rng.random() < 0.1:
-            suffix = str(rng.choice([*files.EXTENSIONS, ".aac", ".raw", ".xyz", ""]))
+            suffix = str(rng.choice([*EXTENSIONS, ".aac", ".raw", ".xyz", ""]))
         content = break_it(bytearray(originals[name]), rng)
         yield f"{number:04d}-{break_it.__name__}-{Path(name).stem}{suffix}", bytes(content)
 

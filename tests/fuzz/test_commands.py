@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from ideaw.audio import files
+from ideaw.audio.read import read_audio
 from tests.cli.conftest import run
 from tests.fuzz.mutants import mutants
 
@@ -28,7 +28,7 @@ def test_broken_files_get_an_answer_or_one_line(tmp_path: Path, originals: dict[
         assert target.exists() == (marked.code == 0)
         assert source.read_bytes() == content
         if marked.code == 0:
-            assert np.isfinite(files.read(target).samples).all()
+            assert np.isfinite(read_audio(target).samples).all()
             target.unlink()
         source.unlink()
         assert not list(tmp_path.iterdir())

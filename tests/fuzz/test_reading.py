@@ -15,16 +15,16 @@ from tests.fuzz.mutants import mutants
 READER = """
 import json, resource, sys
 from pathlib import Path
-from ideaw.audio import files
+from ideaw.audio.read import open_audio, read_audio
 from ideaw.errors import IdeawError
 
 limit = 600 << 20  # of addresses, of which the libraries take 220 MB
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for path in sorted(Path(sys.argv[1]).iterdir()):
     try:
-        with files.open_audio(path) as source:
+        with open_audio(path) as source:
             length = sum(len(block) for block in source.blocks(10_000))
-        outcome = [length, files.read(path).samples.shape[0]]
+        outcome = [length, read_audio(path).samples.shape[0]]
     except IdeawError as problem:
         outcome = str(problem)
     print(json.dumps([path.name, outcome]), flush=True)

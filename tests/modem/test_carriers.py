@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.bench.rivals import LearnedCarriers
 from ideaw.keys import PUBLIC
 from ideaw.modem.carriers import (
     CODE_TILE_FRAMES,
     MESSAGE_TILE_FRAMES,
     TILE_BINS,
     KeyedCarriers,
-    LearnedCarriers,
     TileBand,
     TileFrames,
     keyed_carriers,

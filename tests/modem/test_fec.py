@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.modem.convolutional import MEMORY_BITS
 from ideaw.modem.fec import FecCode, all_words, fec_code, fec_exists, usual_slots
+from ideaw.modem.soft_decision import MEMORY_BITS
 
 USED = [(46, 552), (22, 528), (10, 540), (56, 448)]
 """(bits, slots) of the models."""

@@ -6,8 +6,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ideaw.audio import level as numpy_level
-from ideaw.audio import stft as numpy_spectrum
+from ideaw.audio import spectrum as in_numpy
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.nets.level import level
 from ideaw.nets.stft import istft, stft
@@ -25,8 +24,8 @@ def _apart(a: Tensor | NDArray[np.generic], b: Tensor | NDArray[np.generic]) -> 
 def test_stft_and_its_inverse_are_those_of_numpy(seconds: Tensor) -> None:
     spectrum = stft(seconds)
     assert spectrum.shape == (len(seconds), FRAMES_PER_SECOND, NUM_BINS)
-    assert _apart(spectrum, numpy_spectrum.stft(seconds.numpy())) < SINGLE
-    extended = numpy_spectrum.istft(spectrum.numpy())
+    assert _apart(spectrum, in_numpy.stft(seconds.numpy())) < SINGLE
+    extended = in_numpy.istft(spectrum.numpy())
     assert _apart(istft(spectrum), extended[:, EDGE_SAMPLES:-EDGE_SAMPLES]) < SINGLE
 
 
@@ -65,8 +64,8 @@ def test_the_level_is_that_of_numpy(speech: NDArray[np.float32], gain: float) ->
     faded = speech * gain * np.linspace(0, 1, len(speech), dtype=np.float32)
     in_torch = level(torch.from_numpy(faded)[None])[0].numpy()
     # Single precision against double; the level is what audio is divided by, so its relative error counts.
-    assert np.abs(in_torch / numpy_level.level(faded) - 1).max() < 1e-4
-    assert in_torch.min() >= numpy_level.LEVEL_FLOOR * 0.9999
+    assert np.abs(in_torch / in_numpy.level(faded) - 1).max() < 1e-4
+    assert in_torch.min() >= in_numpy.LEVEL_FLOOR * 0.9999
 
 
 def test_the_level_of_a_steady_tone_is_its_rms() -> None:

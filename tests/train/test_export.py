@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ideaw.audio.grid import HOP_SAMPLES, SEGMENT_SAMPLES
-from ideaw.bench.rivals import RivalNetwork, load_segment_marker
+from ideaw.bench.rivals import LearnedCarriers, RivalNetwork, load_segment_marker
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
 from ideaw.keys import PUBLIC
@@ -107,7 +107,7 @@ def _torch_carriers(channels: KeyChannels) -> tuple[Carriers, Carriers]:
         return torch.from_numpy(carriers.stream(np.eye(carriers.slots, dtype=np.float32)))
 
     def both(carriers: numpy_carriers.Carriers) -> Carriers:
-        learned = isinstance(carriers, numpy_carriers.LearnedCarriers)
+        learned = isinstance(carriers, LearnedCarriers)
         return Carriers(
             maps(carriers), maps(dataclasses.replace(carriers, write=carriers.read) if learned else carriers)
         )
@@ -205,7 +205,7 @@ def test_the_engine_marks_and_reads_segments_as_torch_does(made: Path, audio: Te
     message, code = (generator.integers(0, 2, (4, bits)) for bits in (6, 3))
     marked = embed_segments(network, channels, audio.numpy(), message, code, 20.0)
     slots = (
-        torch.from_numpy(channel.symbols(bits))
+        torch.from_numpy(channel.fec.symbols(bits))
         for channel, bits in ((channels.message, message), (channels.code, code))
     )
     expected_marked = model.embed(audio, *slots, 20.0, carriers)

@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, split_blocks
+from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, split_blocks
 from ideaw.audio.formats import AAC_RATES, MP3_RATES, OPUS_RATES
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.errors import MissingExtraError

@@ -1,4 +1,4 @@
-"""Regular files: opened for reading only if they are such, and replaced atomically when they are written.
+"""Files that are replaced atomically when they are written.
 
 Content goes to a temporary file beside its place, is synced to the disk, and then renamed. An error, Ctrl-C or a
 signal such as SIGTERM removes the temporary file; SIGKILL leaves at most a stray `.ideaw-…` that nothing reads again.
@@ -6,7 +6,6 @@ signal such as SIGTERM removes the temporary file; SIGKILL leaves at most a stra
 
 import contextlib
 import errno
-import io
 import os
 import secrets
 import signal
@@ -16,31 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from ideaw.errors import FileError
+from ideaw.errors import FileError, error_reason
 
 _ENDING_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
 )  # not every system has each; SIGINT is KeyboardInterrupt already
-
-
-@contextlib.contextmanager
-def open_regular(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a regular file that is not empty; raise `FileError` with one line why not."""
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise FileError(f"{path} is a directory; give an audio file")
-        if not stat.S_ISREG(status.st_mode):  # a pipe might never end, nor even begin
-            raise FileError(f"{path} is a pipe or a device; give an audio file")
-        if not status.st_size:
-            raise FileError(f"{path} is empty (0 bytes)")
-        file = path.open("rb")
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
-    except (OSError, ValueError) as problem:
-        raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
-    with file:
-        yield file
 
 
 def check_writable(path: Path) -> None:
@@ -122,13 +101,6 @@ def file_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except expected as problem:
         raise FileError(f"{path} cannot be written: {error_reason(problem)}") from problem
-
-
-def error_reason(problem: Exception) -> str:
-    """What went wrong, in the words of the system where it has some."""
-    if isinstance(problem, OSError) and problem.errno is not None:
-        return os.strerror(problem.errno).lower()
-    return " ".join(str(problem).split()) or os.strerror(errno.EIO).lower()
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.pcm import as_integers
+from ideaw.audio.samples import as_integers
 from ideaw.errors import FileError
 
 CLIP_EXTENSIONS = {".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif"}

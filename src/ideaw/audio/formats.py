@@ -1,16 +1,17 @@
 """The one table of audio files that can be written: containers, codecs, rates, channels and bitrates by extension.
 
-A marked file should differ from its source by the mark alone, so `choose_encoding` keeps what the source had as far as
-the new container can hold it.
+`write.py` chooses from it; nothing else knows what a format can hold.
 """
 
-import re
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import ModuleType
+from typing import Literal, TypeAlias
 
-from ideaw.audio import tags
-from ideaw.errors import FileError
+from ideaw.errors import MissingExtraError
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 MP3_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
@@ -21,12 +22,12 @@ VIDEO_CONTAINER = "M4A with video"
 """Container name of an MP4 file that holds moving pictures too."""
 
 PCM_BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
-_SAMPLE_BITS = {"FLOAT": 32, "DOUBLE": 64, "ULAW": 8, "ALAW": 8, **PCM_BITS}
+SAMPLE_BITS = {"FLOAT": 32, "DOUBLE": 64, "ULAW": 8, "ALAW": 8, **PCM_BITS}
 
-_MAX_DATA_BYTES = (1 << 32) - (1 << 20)
+MAX_DATA_BYTES = (1 << 32) - (1 << 20)
 """Bytes of samples in containers with 32-bit lengths, with room for tags."""
 
-_CONTAINERS_OF_32_BITS = ("WAV", "WAVEX", "AIFF", "AU")
+CONTAINERS_OF_32_BITS = ("WAV", "WAVEX", "AIFF", "AU")
 
 
 @dataclass(frozen=True)
@@ -96,84 +97,10 @@ EXTENSIONS = tuple(FORMATS)
 """Extensions that can be written."""
 
 
-def file_format(path: Path) -> FileFormat:
-    """The format that the extension of an output names; raise `FileError` if there is none."""
-    extension = path.suffix.lower()
-    if extension == ".aac":
-        raise FileError(f"{path}: a bare .aac stream cannot hold its length or tags; use .m4a")
-    if extension not in FORMATS:
-        named = f'of the unknown type "{extension}"' if extension else "without an extension"
-        raise FileError(f"{path} is an output {named}; use one of {', '.join(EXTENSIONS)}")
-    return FORMATS[extension]
-
-
-def check_format(
-    path: Path, rate: int, channels: int, encoding: Encoding | None = None, num_samples: int | None = None
-) -> None:
-    """Check whether the format that `path` names can hold some audio.
-
-    Args:
-        path: the output.
-        rate: sampling rate in Hz.
-        channels: number of channels.
-        encoding: how the source holds it, if there is one.
-        num_samples: length per channel, if it is known.
-
-    Raises:
-        FileError: it cannot.
-    """
-    extension, target = path.suffix.lower(), file_format(path)
-    if encoding is not None and encoding.container == VIDEO_CONTAINER and extension == ".mp4":
-        raise FileError(f"{path} would lose the video of its source; write the sound alone as .m4a and mux it yourself")
-    if target.rates and rate not in target.rates:
-        accepted = ", ".join(map(str, target.rates))
-        raise FileError(f"{extension} cannot hold {rate} Hz; use .wav or .flac, or one of {accepted} Hz")
-    if "FLAC" in target.containers and rate > 0xFFFF and rate % 10:
-        raise FileError(f"{extension} cannot hold {rate} Hz; use .wav, or a multiple of 10 Hz")
-    if not 1 <= channels <= target.max_channels:
-        raise FileError(f"{extension} cannot hold {channels} channels; use .wav, or at most {target.max_channels}")
-    num_values = channels * (num_samples or 0)
-    check_size(path, choose_encoding(path, encoding, num_values), num_values)
-
-
-def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> Encoding:
-    """The encoding that `path` can hold and that is nearest to the source's.
-
-    The format that `encoding` came from keeps its subtype, bitrate and tags; another one gets its nearest lossless
-    width or its default bitrate, and the tags.
-
-    Args:
-        path: the output, whose extension names the format.
-        encoding: how the source holds it, if there is one.
-        num_values: samples times channels; decides whether a WAV file needs RF64.
-    """
-    target, source = file_format(path), encoding or Encoding("", "")
-    container = source.container if source.container in target.containers else target.containers[0]
-    subtype = source.subtype
-    if subtype not in target.subtypes:
-        shallow = subtype in ("", "PCM_U8", "PCM_S8", "PCM_16", "ALAC_16")
-        deep = not shallow and "PCM_24" in target.subtypes
-        subtype = "PCM_24" if deep else target.subtypes[0]
-    if container in ("WAV", "WAVEX") and _num_bytes(subtype, num_values) >= _MAX_DATA_BYTES:
-        container = "RF64"
-    # AAC has a bitrate of its own in whatever container; libsndfile's codecs are told by quality, which others lack.
-    kept = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
-    bitrate = source.bitrate if kept else target.default_bitrate
-    id3 = ((source.id3 if kept else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
-    return Encoding(container, subtype, bitrate, source.tags, id3)
-
-
-def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
-    """Raise `FileError` if so many values (samples times channels) overflow the lengths of the container."""
-    if encoding.container in _CONTAINERS_OF_32_BITS and _num_bytes(encoding.subtype, num_values) >= _MAX_DATA_BYTES:
-        raise FileError(f"{path} would grow beyond the 4 GiB that {path.suffix.lower()} can hold; use .w64 or .flac")
-
-
-def quantisation_step(path: Path, encoding: Encoding) -> float:
-    """Distance of two neighbouring sample values in what `encoding` becomes at `path`, full scale 1; 0 if any goes."""
-    integers = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", choose_encoding(path, encoding, 0).subtype)
-    return 2.0 ** (1 - int(integers[1])) if integers else 0.0
-
-
-def _num_bytes(subtype: str, num_values: int) -> int:
-    return num_values * _SAMPLE_BITS.get(subtype, 0) // 8
+def import_pyav(path: Path) -> ModuleType:
+    """The module on PyAV, which is an optional package."""
+    try:
+        from ideaw.audio import pyav
+    except ImportError as problem:
+        raise MissingExtraError(f'{path} needs PyAV; install it with: pip install "ideaw[formats]"') from problem
+    return pyav

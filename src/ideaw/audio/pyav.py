@@ -11,17 +11,16 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import av
 import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from ideaw.audio import atomic
 from ideaw.audio.formats import VIDEO_CONTAINER, Encoding
-from ideaw.audio.pcm import as_float, as_integers
 from ideaw.audio.read import Source, check_claims
+from ideaw.audio.samples import as_float, as_integers
 from ideaw.errors import FileError
 
 DEMUXERS = ("aac", "asf", "flac", "loas", "matroska", "mov", "mp3", "ogg", "wav")
@@ -31,7 +30,7 @@ DEFAULT_AAC_KBPS = 192
 """Bitrate of AAC whose source does not name one."""
 
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1"}
-_TAG_NAMES = {"track": "tracknumber"}
+_NAMES_OF_FFMPEG_TAGS = {"track": "tracknumber"}
 _TECHNICAL_TAGS = ("major_brand", "minor_version", "compatible_brands", "encoder", "creation_time", "vendor_id")
 
 
@@ -69,41 +68,40 @@ def open_source(path: Path, file: BinaryIO) -> Iterator[Source]:
 
 
 class Encoder:
-    """Writes the samples that are to become the M4A file `path` into the file `temporary`."""
+    """Writes samples as M4A."""
 
-    def __init__(self, path: Path, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
-        """Open the file; `rate` is in Hz, and `encoding` one that `formats.choose_encoding` gave."""
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, ValueError, av.FFmpegError)
+
+    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
+        """Open the file; `rate` is in Hz, and `encoding` one that `choose_encoding` gave."""
         lossless = encoding.subtype.startswith("ALAC")
-        self._path, self._rate, self._num_written = path, rate, 0
+        self._rate, self._num_written = rate, 0
         self._layout = _LAYOUTS[channels]
         self._sample_format = {"ALAC_16": "s16p", "ALAC_24": "s32p"}.get(encoding.subtype, "fltp")
-        with self._file_errors():
-            self._file = temporary.open("wb")
-            self._container = av.open(self._file, "w", format="ipod", options={"movie_timescale": str(rate)})
-            ffmpeg_names = {ours: theirs for theirs, ours in _TAG_NAMES.items()}
-            texts = {ffmpeg_names.get(name, name): text for name, text in encoding.tags.items()}
-            self._container.metadata.update(texts)
-            self._stream = self._container.add_stream(
-                "alac" if lossless else "aac", rate=rate, layout=self._layout, format=self._sample_format
-            )
-            if not lossless:
-                self._stream.bit_rate = 1000 * (encoding.bitrate or DEFAULT_AAC_KBPS)
+        self._file = temporary.open("wb")
+        self._container = av.open(self._file, "w", format="ipod", options={"movie_timescale": str(rate)})
+        ffmpeg_names = {ours: theirs for theirs, ours in _NAMES_OF_FFMPEG_TAGS.items()}
+        texts = {ffmpeg_names.get(name, name): text for name, text in encoding.tags.items()}
+        self._container.metadata.update(texts)
+        self._stream = self._container.add_stream(
+            "alac" if lossless else "aac", rate=rate, layout=self._layout, format=self._sample_format
+        )
+        if not lossless:
+            self._stream.bit_rate = 1000 * (encoding.bitrate or DEFAULT_AAC_KBPS)
 
     def write(self, block: NDArray[np.floating]) -> None:
         """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
-        with self._file_errors():
-            rows = _as_stored(block.T, self._sample_format)
-            frame = av.AudioFrame.from_ndarray(rows, format=self._sample_format, layout=self._layout)
-            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._num_written, Fraction(1, self._rate)
-            self._num_written += len(block)
-            self._container.mux(self._stream.encode(frame))
+        rows = _as_stored(block.T, self._sample_format)
+        frame = av.AudioFrame.from_ndarray(rows, format=self._sample_format, layout=self._layout)
+        frame.sample_rate, frame.pts, frame.time_base = self._rate, self._num_written, Fraction(1, self._rate)
+        self._num_written += len(block)
+        self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> None:
         """Write what comes last: what the encoder still holds, and the index."""
-        with self._file_errors():
-            self._container.mux(self._stream.encode(None))
-            self._container.close()
-            self._file.close()
+        self._container.mux(self._stream.encode(None))
+        self._container.close()
+        self._file.close()
 
     def abort(self) -> None:
         """Close a file that will not be needed."""
@@ -111,9 +109,6 @@ class Encoder:
             self._container.close()
         with contextlib.suppress(OSError):
             self._file.close()
-
-    def _file_errors(self) -> contextlib.AbstractContextManager[None]:
-        return atomic.file_errors(self._path, ValueError, av.FFmpegError)
 
 
 @contextlib.contextmanager
@@ -152,7 +147,7 @@ def _as_columns(frame: av.AudioFrame) -> NDArray[np.float64]:
 def _read_encoding(container: av.container.InputContainer, stream: av.AudioStream, name: str) -> Encoding:
     codec = stream.codec_context.name
     tags = {
-        _TAG_NAMES.get(key, key): text
+        _NAMES_OF_FFMPEG_TAGS.get(key, key): text
         for key, text in (*container.metadata.items(), *stream.metadata.items())
         if key not in (*_TECHNICAL_TAGS, "language", "handler_name")
     }

@@ -1,12 +1,14 @@
-"""Decoding of files through libsndfile, block by block.
+"""Audio files in, in blocks or as a whole: opened only if regular, decoded by libsndfile, or by PyAV where it cannot.
 
-A header is a claim that anyone can write: nothing is allocated by it, and what nobody records is
-refused. A file is read through one descriptor, so that its name's letters and extension do not matter.
+A header is a claim that anyone can write: nothing is allocated by it, and what nobody records is refused. A file is
+read through one descriptor, so that its name's letters and extension do not matter.
 """
 
 import contextlib
+import io
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +18,11 @@ import numpy as np
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.audio import mpeg, tags
-from ideaw.audio.atomic import error_reason
-from ideaw.audio.buffer import CODEC_BLOCK_SAMPLES, regroup
-from ideaw.audio.checks import MAX_CHANNELS
-from ideaw.audio.formats import Encoding
-from ideaw.errors import FileError
+from ideaw.audio import mpeg, ogg, tags
+from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, regroup
+from ideaw.audio.formats import Encoding, PathLike, import_pyav
+from ideaw.audio.samples import MAX_CHANNELS, check_finite, check_length
+from ideaw.errors import FileError, error_reason
 
 MAX_FILE_RATE_HZ = 768_000
 """The highest rate in Hz that recorders have."""
@@ -67,9 +68,85 @@ class Source:
         """
         return regroup(self.pieces, size)
 
+    def checked_blocks(self, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
+        """The same in blocks of the usual size, each checked, and their length in the end.
+
+        Raises:
+            FileError: the file turns out to be damaged or truncated.
+            AudioError: a sample is not finite, or there is less than a second or more than `longest` seconds.
+        """
+        length = 0
+        for block in regroup(self.pieces, CODEC_BLOCK_SAMPLES):
+            check_finite(block)
+            length += len(block)
+            if longest is not None:
+                check_length(max(length, self.rate), self.rate, longest)
+            yield block
+        check_length(length, self.rate)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A whole file: `samples` `(n, channels)` float64 at `rate` Hz, and how they were coded."""
+
+    samples: NDArray[np.float64]
+    rate: int
+    encoding: Encoding
+
 
 @contextlib.contextmanager
-def open_source(path: Path, file: BinaryIO) -> Iterator[Source]:
+def open_audio(path: PathLike) -> Iterator[Source]:
+    """Open an audio file, whatever its extension says, to be read in blocks: in the memory of one, however long.
+
+    Raises:
+        FileError: it cannot be read, is damaged, truncated, or no audio file.
+        MissingExtraError: its container needs PyAV, which is not installed.
+    """
+    path = Path(path)
+    with open_regular(path) as file:
+        open_source = import_pyav(path).open_source if _needs_pyav(path, file.peek(16)) else _open_sndfile
+        with open_source(path, file) as source:
+            yield source
+
+
+def read_blocks(path: PathLike, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
+    """The samples of the file at `path`, as `Source.checked_blocks` gives them; raises what `open_audio` raises too."""
+    with open_audio(path) as source:
+        yield from source.checked_blocks(longest)
+
+
+def read_audio(path: PathLike) -> Recording:
+    """Read a whole audio file, PCM of every width exactly; raises what `open_audio` raises."""
+    with open_audio(path) as source:
+        content = bytearray()  # grows as samples come, since what a header claims may be far more than there is
+        for block in source.blocks():
+            content += block.data
+    samples = np.frombuffer(content, np.float64).reshape(-1, source.channels)
+    return Recording(samples, source.rate, source.encoding)
+
+
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file that is not empty; raise `FileError` with one line why not."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise FileError(f"{path} is a directory; give an audio file")
+        if not stat.S_ISREG(status.st_mode):  # a pipe might never end, nor even begin
+            raise FileError(f"{path} is a pipe or a device; give an audio file")
+        if not status.st_size:
+            raise FileError(f"{path} is empty (0 bytes)")
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist") from None
+    except (OSError, ValueError) as problem:
+        raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
     """Open what libsndfile can read from `file`; `path` names it in errors.
 
     Raises:
@@ -148,8 +225,8 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
         raise FileError(f"{path} is a MIDI sample dump, which cannot be read; give an audio file")
     bitrate, id3 = None, b""
     if opening.startswith(b"OggS"):
-        _check_last_page(path, file)
-        bitrate = max(0, vorbis_nominal_bitrate(opening))
+        ogg.check_last_page(path, file)
+        bitrate = max(0, ogg.vorbis_nominal_bitrate(opening))
     elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
         stream = mpeg.scan(file)
         if stream is None:
@@ -183,25 +260,13 @@ def _check_log(path: Path, log: str) -> None:
         raise FileError(f"{path} is truncated: it ends before its header says")
 
 
-def _check_last_page(path: Path, file: BinaryIO) -> None:
-    """Raise `FileError` unless the last page of an Ogg file says that it is the last, and is complete."""
-    longest_page = 27 + 255 + 255 * 255
-    file.seek(max(0, _num_bytes(file) - 2 * longest_page))
-    tail = file.read()
-    page = tail[tail.rfind(b"OggS") :]
-    lengths = page[27 : 27 + page[26]] if len(page) > 26 else b""
-    if not lengths or not page[5] & 4 or len(page) < 27 + len(lengths) + sum(lengths):
-        raise FileError(f"{path} is truncated: its last page is missing")
-
-
-def vorbis_nominal_bitrate(opening: bytes) -> float:
-    """Nominal bitrate in kbit/s in a Vorbis identification header: the quality that an encoder can be asked for again.
-
-    Not above 0 where there is none.
-    """
-    at = opening.find(b"\x01vorbis")
-    return int.from_bytes(opening[at + 20 : at + 24], "little", signed=True) / 1000 if at >= 0 else 0
-
-
 def _num_bytes(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
+
+
+def _needs_pyav(path: Path, opening: bytes) -> bool:
+    """Whether a file of this opening is read through PyAV."""
+    matroska, asf = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75"
+    no_magic = not opening.startswith(MAGIC_NUMBERS)
+    bare_aac = path.suffix.lower() == ".aac" and no_magic  # AAC has no magic number of its own
+    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))

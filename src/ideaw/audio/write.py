@@ -1,56 +1,258 @@
-"""Encoding of files through libsndfile, block by block.
+"""Audio files out: the encoding that a path gets, libsndfile's encoder, and files that appear whole or not at all.
 
-PCM is passed as integers, because libsndfile reads with a full scale of 2^k but writes floats with 2^k - 1, which
+A marked file should differ from its source by the mark alone: the same container, sample width or bitrate, length and
+tags. PCM is passed as integers, because libsndfile reads with a full scale of 2^k but writes floats with 2^k - 1, which
 would move every loud sample by one step.
 """
 
 import contextlib
 import io
 import os
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.audio import atomic, mpeg
-from ideaw.audio.formats import PCM_BITS, Encoding, check_size
-from ideaw.audio.pcm import as_integers
-from ideaw.audio.read import vorbis_nominal_bitrate
-from ideaw.audio.tags import TAG_NAMES
+from ideaw.audio import atomic, mpeg, tags
+from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
+from ideaw.audio.formats import (
+    CONTAINERS_OF_32_BITS,
+    EXTENSIONS,
+    FORMATS,
+    MAX_DATA_BYTES,
+    PCM_BITS,
+    SAMPLE_BITS,
+    VIDEO_CONTAINER,
+    Encoding,
+    FileFormat,
+    PathLike,
+    import_pyav,
+)
+from ideaw.audio.ogg import vorbis_nominal_bitrate
+from ideaw.audio.samples import as_integers
+from ideaw.errors import FileError, error_reason
+
+WriteBlock = Callable[[NDArray[np.floating]], None]
+"""Appends `(n, channels)` floats to a file."""
 
 
-class Encoder:
-    """Writes the samples that are to become `path` into the file `temporary`."""
+class Encoder(Protocol):
+    """Writes a file; made from a temporary path, the rate in Hz, the channels and the encoding."""
 
-    def __init__(self, path: Path, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
-        """Open the file; `rate` is in Hz, and `encoding` one that `formats.choose_encoding` gave."""
-        self._path, self._temporary, self._encoding, self._num_values = path, temporary, encoding, 0
-        with self._file_errors():
-            self._sound = _open(temporary, rate, channels, encoding)
+    errors: ClassVar[tuple[type[Exception], ...]]
+    """What its methods raise where the file cannot be written."""
+
+    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None: ...
 
     def write(self, block: NDArray[np.floating]) -> None:
         """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
-        self._num_values += block.size
-        check_size(self._path, self._encoding, self._num_values)
-        with self._file_errors():
-            self._sound.write(_as_stored(block, self._encoding.subtype))
+
+    def finish(self) -> None:
+        """Write what comes last."""
+
+    def abort(self) -> None:
+        """Close a file that will not be needed."""
+
+
+@contextlib.contextmanager
+def create_audio(
+    path: PathLike,
+    rate: int,
+    channels: int,
+    encoding: Encoding | None = None,
+    num_samples: int | None = None,
+) -> Iterator[WriteBlock]:
+    """Yield a function that appends blocks to what will be at `path`, in the container that its extension names.
+
+    What is at `path` stays until the `with` ends well, and then is replaced at once; if it ends otherwise, nothing
+    has happened.
+
+    Args:
+        path: the output.
+        rate: sampling rate in Hz.
+        channels: number of channels.
+        encoding: how the source held the samples; it is kept as far as `choose_encoding` can.
+        num_samples: length per channel, if it is known; decides whether a WAV file needs RF64.
+
+    Raises:
+        FileError: the format cannot hold this, the place cannot be written, or there were no samples.
+        MissingExtraError: the container needs PyAV, which is not installed.
+    """
+    path = Path(path)
+    make_encoder = _encoder(path)
+    check_format(path, rate, channels, encoding, num_samples)
+    chosen = choose_encoding(path, encoding, channels * (num_samples or 0))
+    buffer = SampleBuffer(channels)
+
+    def write_held(size: int) -> None:
+        while buffer.end - buffer.start >= size:
+            block = buffer.pop(CODEC_BLOCK_SAMPLES)
+            check_size(path, chosen, buffer.start * channels)
+            encoder.write(block)
+
+    def write(samples: NDArray[np.floating]) -> None:
+        if samples.ndim != 2 or samples.shape[1] != channels:
+            raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, {channels})")
+        buffer.append(samples)
+        with _encoder_errors(path, make_encoder):
+            write_held(CODEC_BLOCK_SAMPLES)
+
+    with atomic.replace_on_success(path) as temporary:
+        with _encoder_errors(path, make_encoder):
+            encoder = make_encoder(temporary, rate, channels, chosen)
+        try:
+            yield write
+            if not buffer.end:
+                raise FileError(f"there are no samples to write to {path}")
+            with _encoder_errors(path, make_encoder):
+                write_held(1)
+                encoder.finish()
+        except BaseException:
+            encoder.abort()
+            raise
+
+
+def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None) -> None:
+    """Write `(n, channels)` floats of full scale 1 at `rate` Hz, as `create_audio` does."""
+    if samples.ndim != 2:
+        raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, channels)")
+    with create_audio(path, rate, samples.shape[1], encoding, len(samples)) as append:
+        for block in split_blocks(samples, CODEC_BLOCK_SAMPLES):
+            append(block)
+
+
+def check_target(
+    path: PathLike,
+    rate: int,
+    channels: int,
+    encoding: Encoding | None = None,
+    num_samples: int | None = None,
+) -> None:
+    """Check whether `create_audio` with the same arguments can begin; raises what it raises."""
+    path = Path(path)
+    _encoder(path)
+    check_format(path, rate, channels, encoding, num_samples)
+    atomic.check_writable(path)
+
+
+def check_distinct(source: PathLike, target: PathLike) -> None:
+    """Raise `FileError` if both names lead to one file, also by another spelling or a link."""
+    if atomic.is_same_file(Path(source), Path(target)):
+        raise FileError(f"{target} is the input itself; give another name for the output")
+
+
+def stored_step(path: PathLike, encoding: Encoding) -> float:
+    """Distance of two neighbouring sample values in what `encoding` becomes at `path`, full scale 1; 0 if any goes."""
+    integers = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", choose_encoding(Path(path), encoding, 0).subtype)
+    return 2.0 ** (1 - int(integers[1])) if integers else 0.0
+
+
+def written_by_pyav(path: PathLike) -> bool:
+    """Whether a file with the extension of `path` is written through PyAV."""
+    return file_format(Path(path)).writer == "PyAV"
+
+
+def file_format(path: Path) -> FileFormat:
+    """The format that the extension of an output names; raise `FileError` if there is none."""
+    extension = path.suffix.lower()
+    if extension == ".aac":
+        raise FileError(f"{path}: a bare .aac stream cannot hold its length or tags; use .m4a")
+    if extension not in FORMATS:
+        named = f'of the unknown type "{extension}"' if extension else "without an extension"
+        raise FileError(f"{path} is an output {named}; use one of {', '.join(EXTENSIONS)}")
+    return FORMATS[extension]
+
+
+def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> Encoding:
+    """The encoding that `path` can hold and that is nearest to the source's.
+
+    The format that `encoding` came from keeps its subtype, bitrate and tags; another one gets its nearest lossless
+    width or its default bitrate, and the tags.
+
+    Args:
+        path: the output, whose extension names the format.
+        encoding: how the source holds it, if there is one.
+        num_values: samples times channels; decides whether a WAV file needs RF64.
+    """
+    target, source = file_format(path), encoding or Encoding("", "")
+    container = source.container if source.container in target.containers else target.containers[0]
+    subtype = source.subtype
+    if subtype not in target.subtypes:
+        shallow = subtype in ("", "PCM_U8", "PCM_S8", "PCM_16", "ALAC_16")
+        deep = not shallow and "PCM_24" in target.subtypes
+        subtype = "PCM_24" if deep else target.subtypes[0]
+    if container in ("WAV", "WAVEX") and _num_bytes(subtype, num_values) >= MAX_DATA_BYTES:
+        container = "RF64"
+    # AAC has a bitrate of its own in whatever container; libsndfile's codecs are told by quality, which others lack.
+    kept = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
+    bitrate = source.bitrate if kept else target.default_bitrate
+    id3 = ((source.id3 if kept else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
+    return Encoding(container, subtype, bitrate, source.tags, id3)
+
+
+def check_format(
+    path: Path, rate: int, channels: int, encoding: Encoding | None = None, num_samples: int | None = None
+) -> None:
+    """Check whether the format that `path` names can hold some audio.
+
+    Args:
+        path: the output.
+        rate: sampling rate in Hz.
+        channels: number of channels.
+        encoding: how the source holds it, if there is one.
+        num_samples: length per channel, if it is known.
+
+    Raises:
+        FileError: it cannot.
+    """
+    extension, target = path.suffix.lower(), file_format(path)
+    if encoding is not None and encoding.container == VIDEO_CONTAINER and extension == ".mp4":
+        raise FileError(f"{path} would lose the video of its source; write the sound alone as .m4a and mux it yourself")
+    if target.rates and rate not in target.rates:
+        accepted = ", ".join(map(str, target.rates))
+        raise FileError(f"{extension} cannot hold {rate} Hz; use .wav or .flac, or one of {accepted} Hz")
+    if "FLAC" in target.containers and rate > 0xFFFF and rate % 10:
+        raise FileError(f"{extension} cannot hold {rate} Hz; use .wav, or a multiple of 10 Hz")
+    if not 1 <= channels <= target.max_channels:
+        raise FileError(f"{extension} cannot hold {channels} channels; use .wav, or at most {target.max_channels}")
+    num_values = channels * (num_samples or 0)
+    check_size(path, choose_encoding(path, encoding, num_values), num_values)
+
+
+def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
+    """Raise `FileError` if so many values (samples times channels) overflow the lengths of the container."""
+    if encoding.container in CONTAINERS_OF_32_BITS and _num_bytes(encoding.subtype, num_values) >= MAX_DATA_BYTES:
+        raise FileError(f"{path} would grow beyond the 4 GiB that {path.suffix.lower()} can hold; use .w64 or .flac")
+
+
+class SndfileEncoder:
+    """Writes samples through libsndfile."""
+
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, sf.SoundFileError)
+
+    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
+        """Open the file; `rate` is in Hz, and `encoding` one that `choose_encoding` gave."""
+        self._temporary, self._encoding = temporary, encoding
+        self._sound = _open(temporary, rate, channels, encoding)
+
+    def write(self, block: NDArray[np.floating]) -> None:
+        """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
+        self._sound.write(_as_stored(block, self._encoding.subtype))
 
     def finish(self) -> None:
         """Write what comes last: the header's lengths, and the tag of an MP3 before it."""
-        with self._file_errors():
-            self._sound.close()
-            if self._encoding.id3:
-                atomic.prepend(self._temporary, self._encoding.id3)
+        self._sound.close()
+        if self._encoding.id3:
+            atomic.prepend(self._temporary, self._encoding.id3)
 
     def abort(self) -> None:
         """Close a file that will not be needed."""
         with contextlib.suppress(sf.SoundFileError):
             self._sound.close()
-
-    def _file_errors(self) -> contextlib.AbstractContextManager[None]:
-        return atomic.file_errors(self._path, sf.SoundFileError)
 
 
 def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundFile:
@@ -65,7 +267,7 @@ def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundF
         bitrate_mode="CONSTANT" if encoding.container == "MP3" else None,
     )
     for name, text in encoding.tags.items():
-        if name in TAG_NAMES and encoding.container != "MP3":
+        if name in tags.TAG_NAMES and encoding.container != "MP3":
             with contextlib.suppress(sf.SoundFileError):  # AU and W64 have no tags
                 setattr(sound, name, text)
     return sound
@@ -103,3 +305,21 @@ def _vorbis_level(bitrate: float, rate: int, channels: int) -> float:
         if vorbis_nominal_bitrate(header.getvalue()) >= bitrate - 0.5:
             return step / 20
     return 0.0
+
+
+def _num_bytes(subtype: str, num_values: int) -> int:
+    return num_values * SAMPLE_BITS.get(subtype, 0) // 8
+
+
+def _encoder(path: Path) -> type[Encoder]:
+    """What writes what the extension names."""
+    return import_pyav(path).Encoder if written_by_pyav(path) else SndfileEncoder
+
+
+@contextlib.contextmanager
+def _encoder_errors(path: Path, encoder: type[Encoder]) -> Iterator[None]:
+    """Turn what an encoder raises into a `FileError` of one line."""
+    try:
+        yield
+    except encoder.errors as problem:
+        raise FileError(f"{path} cannot be written: {error_reason(problem)}") from problem

@@ -7,9 +7,10 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.audio import files
-from ideaw.audio.pcm import as_float
-from ideaw.audio.resample import SOXR_QUALITY, mix, to_network
+from ideaw.audio.blocks import SOXR_QUALITY, mix, to_network_mono
+from ideaw.audio.formats import EXTENSIONS
+from ideaw.audio.read import read_audio
+from ideaw.audio.samples import as_float
 from ideaw.errors import FileError
 
 MIN_RMS = 10 ** (-40 / 20)
@@ -33,7 +34,7 @@ def list_audio_files(data: Path, limit: int | None = None) -> list[Path]:
     """The audio files under a folder, sorted; at most `limit`, evenly spaced. Raises `FileError` if there is none."""
     if not data.is_dir():
         raise FileError(f"{data} is not a folder of audio files")
-    paths = sorted(path for path in data.rglob("*") if path.suffix.lower() in files.EXTENSIONS)
+    paths = sorted(path for path in data.rglob("*") if path.suffix.lower() in EXTENSIONS)
     if not paths:
         raise FileError(f"{data} holds no audio files")
     return [paths[i] for i in evenly_spaced(len(paths), limit)]
@@ -54,7 +55,7 @@ def read_clip(path: Path, seconds: float, rate: int, channels: int) -> Samples:
 
     A mono file gets a second channel that differs from the first, so that stereo is not two equal channels.
     """
-    recording = files.read(path)
+    recording = read_audio(path)
     samples = as_float(recording.samples)[:, :2].astype(np.float32)
     if channels == 1:
         samples = mix(samples)[:, None].astype(np.float32)
@@ -67,14 +68,8 @@ def read_clip(path: Path, seconds: float, rate: int, channels: int) -> Samples:
 
 def read_network_mono(path: Path) -> Samples:
     """A whole file as `(n,)` at the network's 16 kHz."""
-    recording = files.read(path)
+    recording = read_audio(path)
     return to_network_mono(as_float(recording.samples), recording.rate)
-
-
-def to_network_mono(audio: NDArray[np.floating], rate: int) -> Samples:
-    """The mix `(n,)` of `(n, channels)` at the network's 16 kHz, as it is measured and played."""
-    mono: Samples = to_network(mix(audio)[:, None], rate)[0]
-    return mono
 
 
 def is_loud(audio: NDArray[np.floating]) -> bool:

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.errors import IdeawError
 
 Task = TypeVar("Task")

@@ -5,6 +5,7 @@ that a key draws.
 """
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from ideaw.engine.network import Network
 from ideaw.errors import ModelError
 from ideaw.marker import load
 from ideaw.models import GRAPHS, ModelFiles, graphs_folder, is_rival, parse_card, read_card_fields
-from ideaw.modem.carriers import LearnedCarriers, TileBand
+from ideaw.modem.carriers import Carriers, TileBand
 from ideaw.modem.channel import BitChannel, KeyChannels
 from ideaw.modem.fec import fec_code
 from ideaw.modem.locating_code import locating_code
@@ -96,3 +97,25 @@ class RivalNetwork(Network):
         flat = slots, shape[1] * shape[2]
         carriers = LearnedCarriers(slots, 1, (TileBand(0, shape[2], 1),), write.reshape(flat), read.reshape(flat))
         return BitChannel(fec_code(bits, slots), carriers)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedCarriers(Carriers):
+    """Carriers that were trained with a network.
+
+    Attributes:
+        write: (slots, tiles), what a slot adds to the tiles.
+        read: (slots, tiles), what a slot is correlated with.
+    """
+
+    write: NDArray[np.float32]
+    read: NDArray[np.float32]
+
+    def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        return values.astype(np.float32) @ self.write
+
+    def template(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        return values.astype(np.float32) @ self.read
+
+    def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
+        return tiles @ self.read.T

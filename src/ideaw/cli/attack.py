@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ideaw.audio import files
+from ideaw.audio.read import read_audio
+from ideaw.audio.write import write_audio
 from ideaw.cli import console, outputs
 from ideaw.errors import IdeawError
 
@@ -37,9 +38,9 @@ def attack(
         raise IdeawError(f'there is no attack "{name}"; there are: {", ".join(catalogue.ATTACKS)}')
     outputs.check_audio(source, target)
     given = dict(_parse_strength(text) for text in strengths or ())
-    recording = files.read(source)
+    recording = read_audio(source)
     attacked = catalogue.run(name, recording.samples, recording.rate, seed, **given)
-    files.write(target, attacked, recording.rate, recording.encoding)
+    write_audio(target, attacked, recording.rate, recording.encoding)
     applied = _strengths(catalogue.ATTACKS[name].strengths | given)
     console.say(f"{target}: {source.name} after {name} {applied}".rstrip())
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import ideaw
-from ideaw.audio import files
+from ideaw.audio.read import open_audio
 from ideaw.cli import console, options
 
 
@@ -17,7 +17,7 @@ def capacity(
 ) -> None:
     """Tell how long a message fits into an audio file."""
     marker = ideaw.load(model)
-    with files.open_audio(path) as source:
+    with open_audio(path) as source:
         num_samples = source.num_samples or sum(map(len, source.blocks()))
         seconds = num_samples / source.rate
     total, per_second = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))

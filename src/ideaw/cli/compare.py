@@ -8,11 +8,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ideaw.audio import files
-from ideaw.audio.checks import check_samples
-from ideaw.audio.files import Recording
+from ideaw.audio.blocks import to_network_mono
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.resample import mix, to_network
+from ideaw.audio.read import Recording, read_audio
+from ideaw.audio.samples import check_samples
 from ideaw.cli import console, options, outputs
 from ideaw.cli.extras import extra
 from ideaw.errors import AudioError, MissingExtraError
@@ -37,12 +36,12 @@ def compare(
         with extra("bench", "a plot"):
             from ideaw.quality import plots
         outputs.check(plot, plots.PLOT_EXTENSIONS)
-    a, b = files.read(first), files.read(second)
+    a, b = read_audio(first), read_audio(second)
     _check_alike(first, a, second, b)
     with np.errstate(divide="ignore"):
         snr = fidelity.snr(a.samples, b.samples)
         lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
-    host, marked = (to_network(mix(recording.samples)[:, None], recording.rate)[0] for recording in (a, b))
+    host, marked = (to_network_mono(recording.samples, recording.rate) for recording in (a, b))
     pesq, stoi = _perceived(fidelity.pesq, host, marked), _perceived(fidelity.stoi, host, marked)
     audibility = masking(host, marked)
     if plot is not None:

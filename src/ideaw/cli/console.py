@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 
 BROKEN_PIPE = 141
 """Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""

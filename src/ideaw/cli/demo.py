@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 import ideaw
-from ideaw.audio import files
-from ideaw.audio.files import Encoding
+from ideaw.audio.formats import Encoding
+from ideaw.audio.read import read_audio
+from ideaw.audio.write import write_audio
 from ideaw.cli import console, options
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality.fidelity import lowest_snr, snr
@@ -41,7 +42,7 @@ def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     """Do it all in `folder`, a line for each step; whether the message came through."""
     source, marked, coded, piece = (folder / name for name in ("music.ogg", "marked.wav", "marked.mp3", "piece.wav"))
     source.write_bytes(resources.files("ideaw").joinpath("samples", source.name).read_bytes())
-    original = files.read(source)
+    original = read_audio(source)
     rate, seconds = original.rate, len(original.samples) / original.rate
     marker = ideaw.load(model, threads=threads)
     message = _message(marker.message_bits)
@@ -50,7 +51,7 @@ def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     began = time.perf_counter()
     marker.embed_file(source, marked, message)
     spent = time.perf_counter() - began
-    samples = files.read(marked).samples
+    samples = read_audio(marked).samples
     overall, lowest = snr(original.samples, samples), lowest_snr(original.samples, samples, rate)
     console.say(
         f"marked    with {Message(message)} in {spent:.1f} s; "
@@ -58,12 +59,12 @@ def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     )
 
     began = time.perf_counter()
-    files.write(coded, samples, rate, Encoding("MP3", "MPEG_LAYER_III", DEMO_MP3_KBPS))
+    write_audio(coded, samples, rate, Encoding("MP3", "MPEG_LAYER_III", DEMO_MP3_KBPS))
     sizes = f"{marked.stat().st_size / 1000:.0f} kB of WAV → {coded.stat().st_size / 1000:.0f} kB"
     console.say(f"MP3       at {DEMO_MP3_KBPS} kbit/s in {time.perf_counter() - began:.1f} s; {sizes}")
 
     start, length = (round(value * rate) for value in DEMO_CUT_SECONDS)
-    files.write(piece, files.read(coded).samples[start : start + length], rate)
+    write_audio(piece, read_audio(coded).samples[start : start + length], rate)
     console.say(f"cut       to the {DEMO_CUT_SECONDS[1]:g} s from {DEMO_CUT_SECONDS[0]:g} s on; the rest is gone")
 
     began = time.perf_counter()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import ideaw
-from ideaw.audio import files
+from ideaw.audio.read import read_audio
 from ideaw.cli import console, options, outputs
 from ideaw.cli.embed import message_kind
 from ideaw.cli.extras import extra
@@ -116,7 +116,7 @@ def _check_plot(plot: Path, paths: list[Path]) -> None:
 def _draw(plot: Path, path: Path, detection: Detection) -> None:
     from ideaw.quality import plots
 
-    recording = files.read(path)
+    recording = read_audio(path)
     outputs.write(plot, plots.detection(recording.samples, recording.rate, detection, path.name, plot.suffix))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 import ideaw
-from ideaw.audio import files
+from ideaw.audio.read import open_audio
 from ideaw.cli import console, options, outputs
 from ideaw.errors import MessageError
 from ideaw.payload.message import Content, Message
@@ -70,7 +70,7 @@ def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
 
 def _lowest_snr(source: Path, target: Path) -> float | None:
     """The lowest SNR in dB of any second as written; None where a lossy codec's own noise lies over the mark."""
-    with files.open_audio(source) as original, files.open_audio(target) as marked, np.errstate(divide="ignore"):
+    with open_audio(source) as original, open_audio(target) as marked, np.errstate(divide="ignore"):
         if marked.encoding.bitrate is not None:
             return None
         pairs = zip(original.blocks(marked.rate), marked.blocks(marked.rate), strict=True)

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ideaw.audio import atomic, files
+from ideaw.audio import atomic
+from ideaw.audio.formats import EXTENSIONS
+from ideaw.audio.write import check_distinct, written_by_pyav
 from ideaw.errors import FileError, MissingExtraError
 
 
 def check_audio(source: Path, target: Path) -> None:
     """Whether the audio of `source` can be written as `target`, as far as that can be known beforehand."""
-    files.check_distinct(source, target)
-    check(target, files.EXTENSIONS)
-    if files.written_by_pyav(target) and find_spec("av") is None:
+    check_distinct(source, target)
+    check(target, EXTENSIONS)
+    if written_by_pyav(target) and find_spec("av") is None:
         raise MissingExtraError(f'{target} needs PyAV; install it with: pip install "ideaw[formats]"')
 
 

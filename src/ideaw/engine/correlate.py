@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.engine.significance import POOL_ALL_ABOVE_P
 from ideaw.modem.carriers import Carriers
 from ideaw.modem.channel import KeyChannels
 
@@ -35,12 +36,6 @@ WEAK_SHARE = 0.35
 
 END_SNAP_HOPS = 4
 """Hops from an end of the audio within which a border is taken for that end."""
-
-CANDIDATE_P = 0.05
-"""Probability of a track by accident below which its message is decoded, which says more than the code does."""
-
-POOL_ALL_ABOVE_P = 1e-12
-"""Probability above which a track may be the strongest part of a faint mark all through the audio."""
 
 BORDER_ITERATIONS = 3
 """How often the borders of a marked stretch are estimated again."""

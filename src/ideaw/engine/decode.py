@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.engine.long_messages import LONG_MESSAGE_P, LONG_TRIALS, LongDecoder, align_payloads, fold_period
-from ideaw.engine.significance import MESSAGE_P, chernoff_log_p
+from ideaw.engine.significance import EARLY_STOP_P, MESSAGE_P
 from ideaw.keys import PUBLIC
-from ideaw.modem.fec import SHORT_RING_BITS, FecCode
-from ideaw.payload.framing import Plan, long_layout
+from ideaw.modem.fec import SHORT_RING_BITS, FecCode, chernoff_log_p
+from ideaw.payload.framing import long_layout, plan_blocks
 from ideaw.payload.message import Message, layout
-
-EARLY_STOP_P = 1e-9
-"""Level at which a message of one payload is accepted without looking for a long one."""
 
 MIN_MARGIN_BITS, MIN_MARGIN_BITS_SHORT_RING = 0.6, 1.2
 """Least margin of a word over its best rival, in units of the mean score of a bit; the second for codes of fewer bits
@@ -91,12 +88,11 @@ def decode_seconds(
     rows = np.asarray(values, np.float64)
     bits, missing = len(code.generator), 0
     short = decode_repeated(values, code, key) if repeated is None else repeated
-    blocks = long_layout(bits)
-    if blocks is not None and short.p_value > EARLY_STOP_P:
+    if short.p_value > EARLY_STOP_P and (blocks := long_layout(bits)) is not None:
         for candidates in (*fold_period(rows, blocks.max_blocks), rows):
             outcome = LongDecoder(candidates, code, blocks, key).decode()
             if isinstance(outcome, Message):
-                payloads = align_payloads(Plan.of(outcome, bits, key).period_payloads, rows, code)
+                payloads = align_payloads(plan_blocks(outcome, bits, key).period_payloads, rows, code)
                 return Decoded(outcome, LONG_MESSAGE_P, 0, payloads, short.llrs, LONG_TRIALS)
             missing = min(filter(None, (missing, outcome)), default=0)
     return short if short.message is not None else replace(short, missing_seconds=missing)
@@ -130,6 +126,8 @@ def contradicts(values: NDArray[np.floating], payloads: NDArray[np.integer], cod
     correlation = (values * (2.0 * code.encode(payloads) - 1)).sum(1)[observed] / norms[observed]
     # Decoding is slow: only seconds that correlate less than most do are decoded.
     differs = correlation < CONTRADICTION_RATIO * np.quantile(correlation, 0.75)
+    if not differs.any():
+        return np.zeros(len(values), bool)
     own = code.word_score(np.asarray(values)[observed[differs]]) / norms[observed[differs]]
     best_of_noise = sqrt(2 * log(2) * len(code.generator))
     significant = own > best_of_noise + MIN_OWN_WORD_SIGMA

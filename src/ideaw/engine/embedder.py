@@ -12,33 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import SampleBuffer
-from ideaw.audio.checks import MIN_LEVEL_DBFS, check_not_silent
+from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.level import LEVEL_CONTEXT_HOPS, level
-from ideaw.audio.pcm import as_float, restore
-from ideaw.audio.resample import RESAMPLE_DELAY_SECONDS, Resampler, network_length
-from ideaw.audio.stft import istft, stft
-from ideaw.engine.gain import GainEnvelope, energy, limit, limit_on_grid, on_grid
+from ideaw.audio.samples import MIN_LEVEL_DBFS, as_float, check_length, check_not_silent, restore
+from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
+from ideaw.engine.gain import GainEnvelope, limit, limit_on_grid, on_grid
 from ideaw.engine.network import Network, split_hops
-from ideaw.errors import AudioError
+from ideaw.errors import AudioError, IdeawError
 from ideaw.modem.channel import KeyChannels
 
 BLOCK_SECONDS = 10
 """Seconds that are marked at once, unless told otherwise: shorter blocks pay more for their context, longer ones take
 more memory."""
 
-STREAM_BLOCK_SECONDS = 2
-"""The same in a stream, where they are waited for."""
+STREAM_LATENCY_SECONDS, MIN_STREAM_LATENCY_SECONDS = 4, 3
+"""Seconds that a sample of a stream may wait, unless told otherwise, and the least that can be asked for."""
+
+WAIT_BEYOND_BLOCK_SECONDS = 2
+"""Whole seconds that cover what a sample waits for besides its block: the next second's gain, and context."""
 
 MAX_HELD_SAMPLES = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
-
-MAX_PIECE_SECONDS = 10
-"""Seconds that are resampled at once: bounds the memory of a long block."""
-
-MARGIN_HOPS = LEVEL_CONTEXT_HOPS + 2
-"""Hops beyond the receptive field that a block needs: STFT windows reach out, and the level there looks around."""
 
 LOOKAHEAD_HOPS = -(-(EDGE_SAMPLES + int(RESAMPLE_DELAY_SECONDS * SAMPLE_RATE)) // HOP_SAMPLES)
 """Hops that a block goes on after its last second, so that this second is complete when it has been resampled."""
@@ -67,8 +61,19 @@ class EmbedSettings:
     @property
     def block_hops(self) -> int:
         """Hops of a block."""
-        most = max(STREAM_BLOCK_SECONDS, MAX_HELD_SAMPLES // (self.rate * self.channels))
+        most = max(stream_block_seconds(STREAM_LATENCY_SECONDS), MAX_HELD_SAMPLES // (self.rate * self.channels))
         return (self.block_seconds or min(BLOCK_SECONDS, most)) * FRAMES_PER_SECOND
+
+
+def stream_block_seconds(latency: int) -> int:
+    """Seconds that are marked at once, so that no sample of a stream waits for more than `latency` seconds.
+
+    Raises:
+        IdeawError: that is too short.
+    """
+    if latency < MIN_STREAM_LATENCY_SECONDS:
+        raise IdeawError(f"a latency of {latency} s is too short; give {MIN_STREAM_LATENCY_SECONDS} s or more")
+    return latency - WAIT_BEYOND_BLOCK_SECONDS
 
 
 class Embedder:
@@ -87,39 +92,38 @@ class Embedder:
     ) -> None:
         self._settings, rate, count = settings, settings.rate, settings.channels
         self._down, self._up = Resampler(rate, SAMPLE_RATE, count), Resampler(SAMPLE_RATE, rate, count)
-        self._residual = _ResidualStream(network, channels, payloads, count, settings.block_hops)
+        self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
+        self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
+        self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings)
         self._envelope = GainEnvelope(rate)
-        self._original, self._audio = SampleBuffer(), SampleBuffer(count)
-        self._mark, self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count), SampleBuffer(count)
+        self._nothing: NDArray[Any] = np.empty(0)
+        """No samples, in the shape and type of those that are marked."""
         self._settled = 0
         """Seconds whose gain is known."""
         self._energy = self._energy_16k = self._intended = self._rounded = self._added = self._unclipped = 0.0
 
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """The samples that come next → those marked samples that nothing to come can change, of the same type."""
-        samples, piece = as_float(block), MAX_PIECE_SECONDS * self._settings.rate
-        self._original.append(block)
-        marked = [samples[:0]]
-        for start in range(0, len(samples), piece):
-            self._audio.append(samples[start : start + piece])
-            audio = self._down.push(samples[start : start + piece])
-            self._audio_16k.append(audio)
-            self._add(self._residual.push(audio))
-            marked.append(self._settle(self._mark.end // self._settings.rate))
-        return self._restore(np.concatenate(marked))
+        samples, self._nothing = as_float(block), block[:0]
+        self._audio.append(samples)
+        self._audio_16k.append(self._down.push(samples))
+        residual = self._residual.advance()
+        if not len(residual):
+            return self._nothing
+        self._mark_16k.append(residual)
+        self._mark.append(self._up.push(residual))
+        return self._settle(self._mark.end // self._settings.rate)
 
     def finish(self) -> NDArray[Any]:
         """The rest: then as many samples have come out as went in. Nothing can be pushed any more."""
         length, rate = self._audio.end, self._settings.rate
-        audio = self._down.finish(network_length(length, rate))
-        self._audio_16k.append(audio)
-        self._add(self._residual.push(audio))
-        self._add(self._residual.finish())
-        self._mark.append(self._up.finish(length))
-        marked = [self._settle(length // rate), self._settle(-(-length // rate))]
-        if length:
-            marked.append(self._add_mark(self._envelope.finish()))
-        return self._restore(np.concatenate(marked))
+        if not length:
+            return self._nothing
+        self._audio_16k.append(self._down.finish(network_length(length, rate)))
+        residual = self._residual.finish()
+        self._mark_16k.append(residual)
+        self._mark.append(self._up.finish(length, residual))
+        return self._settle(-(-length // rate), last=True)
 
     @property
     def latency(self) -> float:
@@ -128,9 +132,9 @@ class Embedder:
         Longest waits a sample just after the middle of a second, because its gain depends on the next second too: that
         ends 1.5 s later, and if it is the first of a block, the block ends a second less than a block after that. A
         block goes on for LOOKAHEAD_HOPS, the network sees its receptive field beyond these, whose level needs
-        MARGIN_HOPS more, and RESAMPLE_DELAY_SECONDS of all that is kept back on its way to 16 kHz.
+        SPECTRUM_CONTEXT_HOPS more, and RESAMPLE_DELAY_SECONDS of all that is kept back on its way to 16 kHz.
         """
-        hops = self._settings.block_hops + LOOKAHEAD_HOPS + self._residual.context + MARGIN_HOPS
+        hops = self._settings.block_hops + LOOKAHEAD_HOPS + self._residual.context + SPECTRUM_CONTEXT_HOPS
         delay = RESAMPLE_DELAY_SECONDS if self._settings.rate != SAMPLE_RATE else 0.0
         return 0.5 + hops * HOP_SAMPLES / SAMPLE_RATE + delay
 
@@ -138,11 +142,12 @@ class Embedder:
         """What only the end can tell: whether there was anything to hide a mark under, and whether it survived.
 
         Raises:
-            AudioError: the audio is silent, or too little of the mark is left after rounding or clipping.
+            AudioError: the audio is too short or silent, or too little of the mark is left after rounding or clipping.
         """
         snr, count = self._settings.snr, self._settings.channels
-        check_not_silent(self._energy / max(self._audio.start * count, 1))
-        if self._energy_16k / max(self._audio_16k.start * count, 1) < 10 ** (MIN_LEVEL_DBFS / 10):
+        check_length(self._audio.end, self._settings.rate)
+        check_not_silent(self._energy / max(self._audio.end * count, 1))
+        if self._energy_16k / max(self._audio_16k.end * count, 1) < 10 ** (MIN_LEVEL_DBFS / 10):
             raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
         if self._rounded < MIN_UNROUNDED_SHARE * self._intended:
             raise AudioError(
@@ -151,84 +156,80 @@ class Embedder:
         if self._unclipped < MIN_UNCLIPPED_SHARE * self._added:
             raise AudioError(f"too loud: a mark {snr:g} dB below this audio is clipped away; make the audio quieter")
 
-    def _add(self, residual: NDArray[np.float32]) -> None:
-        """Go on with (n, channels) of the network's residual at 16 kHz."""
-        self._mark_16k.append(residual)
-        self._mark.append(self._up.push(residual))
+    def _settle(self, seconds: int, last: bool = False) -> NDArray[Any]:
+        """Find the gain up to second `seconds`; the marked samples up to its middle or, of the last, to its end.
 
-    def _settle(self, seconds: int) -> NDArray[np.float64]:
-        """Find the gain up to second `seconds`; (n, channels) of marked samples, up to the middle of the last.
-
-        All of these seconds are whole, or there is but one. The network's band alone says how strong the mark is meant
-        to be, since nothing above it hides the mark; the samples as they are say how much of that can stay.
+        The network's band alone says how strong the mark is meant to be, since nothing above it hides the mark; the
+        samples as they are say how much of that can stay.
         """
         settings, first, self._settled = self._settings, self._settled, seconds
-        if seconds == first:
-            return np.empty((0, settings.channels))
-        residual, audio = (
-            _by_second(buffer.pop((seconds - first) * SEGMENT_SAMPLES), seconds - first)
-            for buffer in (self._mark_16k, self._audio_16k)
-        )
-        self._energy_16k += float(energy(audio).sum())
+        if seconds == first and not last:
+            return self._nothing
+        begin, end = first * SEGMENT_SAMPLES, seconds * SEGMENT_SAMPLES
+        residual = _by_second(self._mark_16k.pop(end - begin), SEGMENT_SAMPLES)
+        audio = _by_second(self._audio_16k.get(begin, end), SEGMENT_SAMPLES)
+        self._energy_16k += float(np.vdot(audio, audio))
         intended = limit(residual, audio, settings.snr)
-        residual, audio = (
-            _by_second(buffer.get(first * settings.rate, seconds * settings.rate), seconds - first)
-            for buffer in (self._mark, self._audio)
-        )
+        self._audio_16k.drop_before(min(end, self._residual.first_needed))
+        begin, end = first * settings.rate, seconds * settings.rate
+        residual, audio = (_by_second(buffer.get(begin, end), settings.rate) for buffer in (self._mark, self._audio))
         possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)
-        return self._add_mark(self._envelope.push(np.stack([intended, possible], 1)))
+        return self._add_mark(self._envelope.push(np.stack([intended, possible], 1), last))
 
-    def _add_mark(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _add_mark(self, gains: NDArray[np.float64]) -> NDArray[Any]:
         """The next marked samples, from their gains (n, 2, channels): as intended, and as possible."""
         audio, residual = (buffer.pop(len(gains)) for buffer in (self._audio, self._mark))
         intended, possible = (residual * gains[: len(residual), kind] for kind in range(2))
         added = on_grid(possible, self._settings.step)
+        marked = restore(audio + added, audio, self._nothing.dtype)
         self._energy += float(np.vdot(audio, audio))
         self._intended += float(np.vdot(intended, intended))
         self._rounded += float(np.vdot(added, intended))
-        return np.asarray(audio + added)
-
-    def _restore(self, marked: NDArray[np.float64]) -> NDArray[Any]:
-        """Marked samples in the type of the original ones; and how much of the mark clipping leaves."""
-        original = self._original.pop(len(marked))
-        restored, before = restore(marked, original), as_float(original)
-        added = marked - before
         self._added += float(np.vdot(added, added))
-        self._unclipped += float(np.vdot(as_float(restored) - before, added))
-        return restored
+        self._unclipped += float(np.vdot(as_float(marked) - audio, added))
+        return marked.reshape(-1, *self._nothing.shape[1:])
 
 
-def _by_second(samples: NDArray[Any], seconds: int) -> NDArray[Any]:
-    """(n, channels) → (samples of a second, seconds, channels)."""
-    return samples.reshape(seconds, -1, samples.shape[1]).swapaxes(0, 1)
+def _by_second(samples: NDArray[Any], second: int) -> NDArray[Any]:
+    """(n, channels) → (second, seconds, channels): its seconds of so many samples, the last filled up with silence."""
+    padded = np.pad(samples, ((0, -len(samples) % second), (0, 0)))
+    return padded.reshape(-1, second, samples.shape[1]).swapaxes(0, 1)
 
 
 class _ResidualStream:
-    """What the network adds to audio at 16 kHz that arrives in pieces, before its gain is settled.
+    """What the network adds to audio at 16 kHz that arrives in a buffer, before its gain is settled.
 
     The network is made of convolutions over frames, so a block with its receptive field on both sides gives what one
     pass over everything would give.
     """
 
     def __init__(
-        self, network: Network, channels: KeyChannels, payloads: NDArray[np.integer], count: int, block_hops: int
+        self,
+        network: Network,
+        channels: KeyChannels,
+        payloads: NDArray[np.integer],
+        audio: SampleBuffer,
+        settings: EmbedSettings,
     ) -> None:
-        self._network, self._block = network, block_hops
+        self._network, self._audio, self._block = network, audio, settings.block_hops
         self.context = network.card.context["mark"]
         self._carriers = channels.message.carriers
-        self._symbols = channels.message.symbols(payloads) * channels.message_scrambler
+        self._symbols = channels.message.fec.symbols(payloads) * channels.message_scrambler
         self._code = channels.code_stream
-        self._audio = SampleBuffer(count)
-        self._overlap = np.zeros((2 * EDGE_SAMPLES, count), np.float32)
+        self._overlap = np.zeros((2 * EDGE_SAMPLES, settings.channels), np.float32)
         self._position = -EDGE_SAMPLES
         """Of the next sample of the residual; those before 0 fade into nothing."""
         self._begin, self._end = 0, self._block + LOOKAHEAD_HOPS
 
-    def push(self, audio: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(n, channels) that come next → (m, channels) of the residual."""
-        self._audio.append(audio)
+    @property
+    def first_needed(self) -> int:
+        """The sample of the audio before which nothing is needed any more."""
+        return max(self._begin - self.context - SPECTRUM_CONTEXT_HOPS, 0) * HOP_SAMPLES
+
+    def advance(self) -> NDArray[np.float32]:
+        """(n, channels) of the residual that follow from audio that was added to the buffer."""
         waves = [self._overlap[:0]]
-        while (self._end + self.context + MARGIN_HOPS) * HOP_SAMPLES <= self._audio.end:
+        while (self._end + self.context + SPECTRUM_CONTEXT_HOPS) * HOP_SAMPLES <= self._audio.end:
             waves.append(self._next_block(self._audio.end // HOP_SAMPLES))
         return np.concatenate(waves)
 
@@ -236,7 +237,6 @@ class _ResidualStream:
         """The rest, until the residual is as long as the audio."""
         length = self._audio.end
         hops = -(-length // HOP_SAMPLES)
-        self._audio.append(np.zeros((hops * HOP_SAMPLES - length, self._overlap.shape[1]), np.float32))
         waves = [self._overlap[:0]]
         while self._begin < hops:
             waves.append(self._next_block(hops))
@@ -246,16 +246,16 @@ class _ResidualStream:
 
     def _next_block(self, hops: int) -> NDArray[np.float32]:
         """Mark the next block of audio, of which there are `hops`; the samples that this settles."""
-        begin, end, reach = self._begin, min(self._end, hops), self.context + MARGIN_HOPS
+        begin, end, reach = self._begin, min(self._end, hops), self.context + SPECTRUM_CONTEXT_HOPS
         held = range(max(begin - reach, 0), min(end + reach, hops))
         audio = self._audio.get(held.start * HOP_SAMPLES, held.stop * HOP_SAMPLES)
+        audio = np.pad(audio, ((0, -len(audio) % HOP_SAMPLES), (0, 0)))
         contents = [channel.tobytes() for channel in audio.T]  # channels that are alike are marked alike, and once
         waves = self._mark_channels(dict(zip(contents, audio.T, strict=True)), held, begin, end)
         wave = np.stack([waves[content] for content in contents], 1)
         wave[: 2 * EDGE_SAMPLES] += self._overlap
         settled, self._overlap = wave[: -2 * EDGE_SAMPLES], wave[-2 * EDGE_SAMPLES :]
         self._begin, self._end = end, end + self._block
-        self._audio.drop_before((end - reach) * HOP_SAMPLES)
         return self._emit(settled)
 
     def _emit(self, wave: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -279,14 +279,15 @@ class _ResidualStream:
     def _mark_part(self, channel: NDArray[np.float32], held: range, begin: int, end: int) -> NDArray[np.float32]:
         """(held · HOP_SAMPLES,) audio → what marks some of its hops, and EDGE to each side; the network sees more."""
         seen = range(max(begin - self.context, held.start), min(end + self.context, held.stop))
-        around = range(max(seen.start - MARGIN_HOPS, held.start), min(seen.stop + MARGIN_HOPS, held.stop))
+        first, stop = seen.start - SPECTRUM_CONTEXT_HOPS, seen.stop + SPECTRUM_CONTEXT_HOPS
+        around = range(max(first, held.start), min(stop, held.stop))
         audio = channel[(around.start - held.start) * HOP_SAMPLES : (around.stop - held.start) * HOP_SAMPLES]
         loudness = level(audio)
         host = stft(audio / loudness)[seen.start - around.start : seen.stop - around.start]
         seconds = np.arange(seen.start // FRAMES_PER_SECOND, -(-seen.stop // FRAMES_PER_SECOND))
         streams = self._carriers.stream(self._symbols[seconds % len(self._symbols)])
-        first = seen.start - seconds[0] * FRAMES_PER_SECOND
-        message = streams.reshape(-1, streams.shape[-1])[first:][: len(seen)]
+        offset = seen.start - seconds[0] * FRAMES_PER_SECOND
+        message = streams.reshape(-1, streams.shape[-1])[offset:][: len(seen)]
         code = self._code[np.arange(seen.start, seen.stop) % FRAMES_PER_SECOND]
         residual = self._network.mark(host[None], message[None], code[None])[0]
         wave = istft(residual[begin - seen.start : end - seen.start])

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
-from ideaw.audio.level import LEVEL_CONTEXT_HOPS, level
-from ideaw.audio.stft import stft
+from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, level, stft
 from ideaw.engine.correlate import remove_local_mean
 from ideaw.engine.network import Network, StageState, split_hops
 from ideaw.modem.carriers import TILE_BINS
@@ -23,9 +22,6 @@ depend on the number of threads, so neither does any result."""
 READ_CONTEXT_HOPS = 4
 """Hops to each side of those that are read that go through the network with them. The receptive field of the shipped
 one is 24, but what lies farther off changes its output less than its rounding does (docs/history.md)."""
-
-MARGIN_HOPS = LEVEL_CONTEXT_HOPS + 2
-"""Hops around a part that its spectrum depends on: STFT windows reach out, and the level looks around."""
 
 
 class ChunkFeatures:
@@ -100,8 +96,8 @@ def _cut_states(states: list[tuple[int, StageState]], first: int, last: int) -> 
 
 def _level_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
     """(n,) audio → (last − first, NUM_BINS): its spectrum at these hops, at level 1."""
-    begin = max(first - MARGIN_HOPS, 0)
-    around = audio[begin * HOP_SAMPLES : (last + MARGIN_HOPS) * HOP_SAMPLES]
+    begin = max(first - SPECTRUM_CONTEXT_HOPS, 0)
+    around = audio[begin * HOP_SAMPLES : (last + SPECTRUM_CONTEXT_HOPS) * HOP_SAMPLES]
     padded = np.pad(around, (0, -len(around) % HOP_SAMPLES))
     return stft(padded / level(padded))[first - begin : last - begin]
 

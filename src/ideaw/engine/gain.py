@@ -47,8 +47,11 @@ class GainEnvelope:
         self._rise, self._fall = 2 * moments[:half], 2 - 2 * moments[half:]
         self._last: NDArray[np.float64] | None = None
 
-    def push(self, limits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(seconds, …) limits of the next seconds → the gain `(n, …)` from the middle before them to their last."""
+    def push(self, limits: NDArray[np.float64], last: bool = False) -> NDArray[np.float64]:
+        """(seconds, …) limits → the gain `(n, …)` from the middle before these seconds to the middle of their last.
+
+        If they are the last, it goes on to their end.
+        """
         gains = []
         for limit in limits:
             if self._last is None:
@@ -57,12 +60,10 @@ class GainEnvelope:
                 border = np.minimum(self._last, limit)
                 gains += [_interpolate(border, self._last, self._fall), _interpolate(border, limit, self._rise)]
             self._last = limit
+        if last:
+            assert self._last is not None
+            gains.append(_interpolate(self._last, self._last, self._fall))
         return np.concatenate(gains)
-
-    def finish(self) -> NDArray[np.float64]:
-        """The gain from the last middle to the end of its second."""
-        assert self._last is not None
-        return _interpolate(self._last, self._last, self._fall)
 
 
 def fit_to_grid(
@@ -77,12 +78,9 @@ def fit_to_grid(
         second: samples of a second.
         step: the result is in whole multiples of this (0: any value).
     """
-    envelope = GainEnvelope(second)
-    gains = []
-    for start in range(0, len(audio), second):
-        part = slice(start, start + second)
-        gains.append(envelope.push(limit_on_grid(residual[part], audio[part], snr, step, np.float64(1))[None]))
-    return on_grid(residual * np.concatenate([*gains, envelope.finish()])[: len(audio)], step)
+    parts = [slice(start, start + second) for start in range(0, len(audio), second)]
+    limits = [limit_on_grid(residual[part], audio[part], snr, step, np.float64(1)) for part in parts]
+    return on_grid(residual * GainEnvelope(second).push(np.stack(limits), last=True)[: len(audio)], step)
 
 
 def limit(residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:

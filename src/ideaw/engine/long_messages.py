@@ -13,12 +13,11 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.engine.significance import BLOCK_P, MESSAGE_P, chernoff_log_p
-from ideaw.modem.fec import FecCode
-from ideaw.payload.checks import BODY_CHECK_BYTES, to_bits
+from ideaw.engine.significance import BLOCK_P, MESSAGE_P
+from ideaw.modem.fec import FecCode, chernoff_log_p
 from ideaw.payload.erasures import values_at
-from ideaw.payload.framing import Block, LongLayout, parse_body
-from ideaw.payload.message import KIND_BITS, LONG_KIND, Message
+from ideaw.payload.framing import BODY_CHECK_BYTES, Block, LongLayout, parse_body
+from ideaw.payload.message import KIND_BITS, LONG_KIND, Message, to_bits
 
 MIN_PERIOD_SIGMA = 5.0
 """Standard deviations of the autocorrelation from which on seconds count as periodic."""

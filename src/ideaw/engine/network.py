@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, SEGMENT_SAMPLES
-from ideaw.audio.stft import istft, stft
+from ideaw.audio.spectrum import istft, stft
 from ideaw.errors import IdeawError, ModelError
 from ideaw.models import GRAPHS, ModelFiles
 from ideaw.modem.channel import KeyChannels, key_channels

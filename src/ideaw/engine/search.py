@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import SampleBuffer
+from ideaw.audio.blocks import SampleBuffer
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
-from ideaw.engine.correlate import CANDIDATE_P, MAX_DRIFT_HOPS, Track, find_borders, find_tracks, slot_llrs
-from ideaw.engine.decode import EARLY_STOP_P, Decoded, contradicts, decode_repeated, decode_seconds
-from ideaw.engine.features import MARGIN_HOPS, READ_CONTEXT_HOPS, ChunkFeatures
+from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS
+from ideaw.engine.correlate import MAX_DRIFT_HOPS, Track, find_borders, find_tracks, slot_llrs
+from ideaw.engine.decode import Decoded, contradicts, decode_repeated, decode_seconds
+from ideaw.engine.features import READ_CONTEXT_HOPS, ChunkFeatures
 from ideaw.engine.network import Network
+from ideaw.engine.significance import CANDIDATE_P, EARLY_STOP_P, SPLICE_P
 from ideaw.modem.channel import KeyChannels
 
 CHUNK_HOPS = 120 * FRAMES_PER_SECOND
@@ -34,9 +36,6 @@ weighted by noise."""
 
 MIN_PART_SECONDS, MAX_PARTS = 2, 8
 """Seconds in a row that say something else before they are decoded by themselves, and how many such parts are tried."""
-
-SPLICE_P = 1e-6
-"""Probability of another message by accident below which seconds that contradict are taken for spliced in."""
 
 PER_SECOND = ("starts", "scores", "llrs")
 """Fields of a stretch that have a row for each of its seconds."""
@@ -87,7 +86,7 @@ class Search:
     def margin_hops(self) -> int:
         """Hops on each side of a chunk that are analysed as well: a second, and the receptive field there."""
         context = self.network.card.context["locate"]
-        return FRAMES_PER_SECOND + 2 * MAX_DRIFT_HOPS + context + READ_CONTEXT_HOPS + MARGIN_HOPS
+        return FRAMES_PER_SECOND + 2 * MAX_DRIFT_HOPS + context + READ_CONTEXT_HOPS + SPECTRUM_CONTEXT_HOPS
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n, channels)` samples."""
@@ -171,7 +170,7 @@ class _TrackDecoder:
             self._decodings += 1
             decoded = decode_repeated(self._llrs, self._fec, self._key)
             wanted = unread
-            if decoded.p_value <= EARLY_STOP_P and decoded.payloads is not None:
+            if unread.any() and decoded.p_value <= EARLY_STOP_P and decoded.payloads is not None:
                 beside = np.convolve(contradicts(self._llrs, decoded.payloads, self._fec), np.ones(3))[1:-1] > 0
                 wanted = unread & beside
             if not wanted.any():
@@ -232,7 +231,7 @@ class _TrackDecoder:
             for begin, end, part in parts:
                 if part.payloads is not None:
                     agrees = ~contradicts(self._llrs[begin:end], part.payloads, self._fec)[:, None]
-                    symbols[begin:end] = channels.message.symbols(part.payloads) * channels.message_scrambler * agrees
+                    symbols[begin:end] = self._fec.symbols(part.payloads) * channels.message_scrambler * agrees
             streams.append((self._stream, channels.message.carriers, symbols))
         return find_borders(streams, self._track)
 

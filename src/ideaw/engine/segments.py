@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.checks import check_finite
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.audio.level import level
-from ideaw.audio.pcm import as_float
+from ideaw.audio.samples import as_float, check_finite
+from ideaw.audio.spectrum import level
 from ideaw.engine.gain import FLOAT_HEADROOM_DB
 from ideaw.engine.network import Network
 from ideaw.errors import AudioError, MessageError
@@ -57,8 +56,8 @@ def embed_segments(
     def mark(batch: slice) -> None:
         host = audio[batch].astype(np.float32)
         loudness = level(host)
-        symbols = channels.message.symbols(message[batch]) * channels.scrambler(code[batch])
-        code_stream = channels.code.carriers.stream(channels.code.symbols(code[batch]))
+        symbols = channels.message.fec.symbols(message[batch]) * channels.scrambler(code[batch])
+        code_stream = channels.code.carriers.stream(channels.code.fec.symbols(code[batch]))
         message_stream = channels.message.carriers.stream(symbols)
         residual[batch] = network.mark_segments(host / loudness, message_stream, code_stream) * loudness
 
@@ -95,7 +94,7 @@ def decode_jointly(
     """
     codes = all_words(len(channels.locating_code))
     descrambled = message * channels.scrambler(codes)
-    scores = channels.code.symbols(codes).astype(np.float64) @ code
+    scores = channels.code.fec.symbols(codes).astype(np.float64) @ code
     scores += channels.message.fec.log_evidence(descrambled)
     scores -= scores.max()
     likely = scores > -NEGLIGIBLE_CODE_SCORE

@@ -1,13 +1,15 @@
-"""Significance of a decoded word: a Chernoff bound, and the levels at which words and blocks are accepted.
+"""The levels at which something is believed, from a candidate to a found file, all in one place.
 
 The null hypothesis is audio without a mark of the key. Carriers have pseudo-random signs drawn from the key, so the
-slots are then values with independent random signs, whatever the audio is.
+evidence is then a sum of values with independent random signs, whatever the audio is, and its probability is bounded:
+by Hoeffding for tracks (`correlate.py`), by Chernoff for words (`modem/soft_decision.py`).
 """
 
-from math import log
+CANDIDATE_P = 0.05
+"""Probability of a track by accident below which its message is decoded, which says more than the code does."""
 
-import numpy as np
-from numpy.typing import NDArray
+POOL_ALL_ABOVE_P = 1e-12
+"""Probability above which a track may be the strongest part of a faint mark all through the audio."""
 
 MESSAGE_P = 1e-4
 """Level at which a message is accepted; a bound, since all words that pass the check are counted (union bound).
@@ -19,28 +21,17 @@ that pass the check. (Scores measured on 6,000 to 60,000 sums of Gaussian noise,
 BLOCK_P = 1e-3
 """Level at which a single block of a long message is accepted; the body has a check of its own besides."""
 
-_CHERNOFF_LAMBDAS = np.geomspace(0.05, 20, 24)
+EARLY_STOP_P = 1e-9
+"""Level at which a message of one payload is accepted without looking for a long one."""
 
+SPLICE_P = 1e-6
+"""Probability of another message by accident below which seconds that contradict are taken for spliced in."""
 
-def chernoff_log_p(values: NDArray[np.floating], word: NDArray[np.integer]) -> float:
-    """Bound the probability that one given word scores so high by chance.
+FILE_P = 1e-6
+"""Probability of an accident below which a mark counts as found: one in a million files …"""
 
-    For random signs E exp(λ Σ ±v) = Π cosh(λ v), so P(score ≥ s) ≤ Π cosh(λ v) / exp(λ s) for every λ > 0; the least
-    bound of 24 values of λ is taken. It holds for one word: add the logarithm of the number of words compared.
+FALSE_ALARM_HOURS = 10_000
+"""… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
 
-    Args:
-        values: (…), soft values of slots, positive for 1.
-        word: (…), zeros and ones.
-
-    Returns:
-        Natural logarithm of the bound, at most 0.
-    """
-    slots = np.asarray(values, np.float64).ravel()
-    rms = np.sqrt(np.square(slots).mean())
-    if not rms:
-        return 0.0
-    slots = slots / rms
-    score = slots @ (2.0 * np.ravel(word) - 1)
-    exponents = _CHERNOFF_LAMBDAS[:, None] * np.abs(slots)
-    bounds = (np.logaddexp(exponents, -exponents) - log(2)).sum(-1) - _CHERNOFF_LAMBDAS * score
-    return float(min(0.0, bounds.min()))
+SAME_KEY_P = 1e-3
+"""The same probability for further stretches of a key of which a mark was found."""

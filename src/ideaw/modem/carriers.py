@@ -127,28 +127,6 @@ class Carriers(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedCarriers(Carriers):
-    """Carriers that were trained with a network.
-
-    Attributes:
-        write: (slots, tiles), what a slot adds to the tiles.
-        read: (slots, tiles), what a slot is correlated with.
-    """
-
-    write: NDArray[np.float32]
-    read: NDArray[np.float32]
-
-    def modulate(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        return values.astype(np.float32) @ self.write
-
-    def template(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        return values.astype(np.float32) @ self.read
-
-    def despread(self, tiles: NDArray[np.float32]) -> NDArray[np.float32]:
-        return tiles @ self.read.T
-
-
-@dataclass(frozen=True, eq=False)
 class KeyedCarriers(Carriers):
     """Carriers drawn from a key: disjoint sets of tiles with pseudo-random signs, the same for both directions.
 

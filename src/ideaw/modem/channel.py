@@ -5,11 +5,12 @@ onto tiles of time and frequency. Everything is derived once per key and shared 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ideaw.keys import Key
 from ideaw.modem.carriers import (
     CODE_TILE_FRAMES,
     MESSAGE_TILE_FRAMES,
@@ -20,6 +21,9 @@ from ideaw.modem.carriers import (
 from ideaw.modem.fec import FecCode, fec_code
 from ideaw.modem.locating_code import locating_code, scrambler
 
+MAX_CACHED_CHANNELS = 64
+"""Channels of keys that are kept once they were drawn, of all models together."""
+
 
 @dataclass(frozen=True, eq=False)
 class BitChannel:
@@ -27,10 +31,6 @@ class BitChannel:
 
     fec: FecCode
     carriers: Carriers
-
-    def symbols(self, bits: NDArray[np.integer | np.bool_]) -> NDArray[np.float32]:
-        """(…, bits) zeros and ones → (…, slots) of −1 and +1."""
-        return 2 * self.fec.encode(bits).astype(np.float32) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,14 @@ class KeyChannels:
         return np.ones((*code.shape[:-1], self.message.carriers.slots), np.float32)
 
     @cached_property
+    def fingerprint(self) -> str:
+        """What names the key in results (`Key.fingerprint`)."""
+        return Key(self.key).fingerprint
+
+    @cached_property
     def code_symbols(self) -> NDArray[np.float32]:
         """(code_slots,) of −1 and +1: the locating code of every second."""
-        return self.code.symbols(self.locating_code)
+        return self.code.fec.symbols(self.locating_code)
 
     @cached_property
     def message_scrambler(self) -> NDArray[np.float32]:
@@ -77,6 +82,7 @@ class KeyChannels:
         return self.code.carriers.split_bands(self.code_template)
 
 
+@lru_cache(maxsize=MAX_CACHED_CHANNELS)
 def key_channels(
     key: bytes, message: tuple[int, int], code: tuple[int, int], bins: int, scrambled_by_code: bool
 ) -> KeyChannels:

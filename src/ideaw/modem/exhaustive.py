@@ -1,4 +1,4 @@
-"""Small codes, decoded by correlation with every code word: exact maximum likelihood and exact MAP."""
+"""Small codes, decoded by correlation with every code word: exact maximum likelihood and exact MAP; and no code."""
 
 import hashlib
 from functools import cached_property
@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.modem.soft_decision import SoftCode, all_words, bit_llrs_of_words, llr_scale, logsumexp
+from ideaw.modem.soft_decision import Bits, FecCode, Real, SoftCode, clip_to_float32, llr_scale, logsumexp
 
 MAX_EXHAUSTIVE_BITS = 12
 """Up to here all 2^bits words are compared."""
@@ -15,6 +15,19 @@ MAX_EXHAUSTIVE_SLOTS = 640
 
 NUM_ROW_CANDIDATES, MAX_COMPARED_WORDS = 64, 1_024
 """How rows of a generator are chosen: out of so many, by their distance from so many words of the rows before."""
+
+
+class Uncoded(FecCode):
+    """No code: every slot is a bit."""
+
+    def decode_word(self, llrs: NDArray[np.floating], prefix: Bits | None = None) -> NDArray[np.float32]:
+        decoded = np.array(llrs, np.float64)
+        if prefix is not None:
+            decoded[..., : prefix.shape[-1]] = np.where(prefix, np.inf, -np.inf)
+        return clip_to_float32(decoded)
+
+    def bit_llrs(self, llrs: NDArray[np.floating]) -> NDArray[np.float32]:
+        return self.decode_word(llrs)
 
 
 class ExhaustiveCode(SoftCode):
@@ -56,6 +69,23 @@ class ExhaustiveCode(SoftCode):
         normalised, unit = self._normalise(llrs, 1)
         parts = [logsumexp(normalised[part] @ self._words.T, llr_scale(unit[part])) for part in self._parts(normalised)]
         return (np.concatenate([np.empty(0), *parts]) * unit[:, 0]).reshape(np.shape(llrs)[:-1])
+
+
+def all_words(bits: int) -> NDArray[np.uint8]:
+    """(2^bits, bits): all words of so many bits, the first bit the slowest."""
+    return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
+
+
+def bit_llrs_of_words(scores: NDArray[Real], scale: NDArray[Real] | float) -> NDArray[Real]:
+    """Marginalise over words: (blocks, 2^bits) scores in the order of `all_words` → (blocks, bits) LLRs."""
+    blocks, words = scores.shape
+    bits = words.bit_length() - 1
+    llrs = np.empty((blocks, bits), scores.dtype)
+    for bit in range(bits):
+        values = scores.reshape(blocks, 1 << bit, 2, -1)
+        zero, one = (logsumexp(values[:, :, value].reshape(blocks, -1), scale) for value in (0, 1))
+        llrs[:, bit] = (one - zero) / 2
+    return llrs
 
 
 def _generator(bits: int, slots: int) -> NDArray[np.uint8]:

@@ -8,15 +8,22 @@ from functools import cache
 
 import numpy as np
 
-from ideaw.modem.convolutional import MAX_SLOTS_PER_BIT, SHORT_RING_BITS, TailBitingCode
-from ideaw.modem.exhaustive import MAX_EXHAUSTIVE_BITS, MAX_EXHAUSTIVE_SLOTS, ExhaustiveCode
-from ideaw.modem.soft_decision import (
-    LLR_SCALE,
-    FecCode,
-    SoftCode,
+from ideaw.modem.exhaustive import (
+    MAX_EXHAUSTIVE_BITS,
+    MAX_EXHAUSTIVE_SLOTS,
+    ExhaustiveCode,
     Uncoded,
     all_words,
     bit_llrs_of_words,
+)
+from ideaw.modem.soft_decision import (
+    LLR_SCALE,
+    MAX_SLOTS_PER_BIT,
+    SHORT_RING_BITS,
+    FecCode,
+    SoftCode,
+    TailBitingCode,
+    chernoff_log_p,
     logsumexp,
 )
 
@@ -31,6 +38,7 @@ __all__ = [
     "Uncoded",
     "all_words",
     "bit_llrs_of_words",
+    "chernoff_log_p",
     "fec_code",
     "fec_exists",
     "logsumexp",

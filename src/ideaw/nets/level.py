@@ -1,11 +1,11 @@
-"""Level of audio in torch: the RMS that it is normalised by (`audio/level.py`, batched), and the SNR of a residual."""
+"""Level of audio in torch, as in `audio/spectrum.py`, but batched; and the SNR of a residual."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
-from ideaw.audio.level import LEVEL_FLOOR
+from ideaw.audio.spectrum import LEVEL_FLOOR
 
 
 def level(samples: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The STFT pair in torch: `audio/stft.py`, batched and with gradients.
+"""The STFT pair in torch: `audio/spectrum.py`, batched and with gradients.
 
 The watermark's own signals live on a ring of one second (circular extension), because a mark is tiled through a file;
 audio is extended by silence.
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ideaw.audio.grid import EDGE_SAMPLES, HOP_SAMPLES, WINDOW_SAMPLES
-from ideaw.audio.stft import HANN_WINDOW, SPECTRUM_SCALE, WINDOW_POWER_SUM
+from ideaw.audio.spectrum import HANN_WINDOW, SPECTRUM_SCALE, WINDOW_POWER_SUM
 
 
 def stft(samples: Tensor, ring: bool = False) -> Tensor:

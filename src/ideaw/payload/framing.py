@@ -1,22 +1,31 @@
-"""Framing: the payload of every second, one that is repeated or the blocks of a message that needs several.
+"""Framing of messages that need several payloads: blocks that follow each other, second by second.
 
-A message that does not fit into one payload becomes a body (content, padding, check) of blocks of a few bytes. A
+Such a message becomes a body (content, padding, check) of blocks of a few bytes. A
 Reed–Solomon erasure code of rate 1/2 doubles them, so that half of the seconds may be lost, and they repeat with this
 period, so that equal payloads can be added up. Any `needed` different blocks give the body, in any order.
 """
 
+import zlib
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.errors import MessageError
 from ideaw.keys import PUBLIC
-from ideaw.payload import checks
-from ideaw.payload.checks import BODY_CHECK_BYTES, CRC_POLYNOMIALS, to_bits
 from ideaw.payload.erasures import values_at
-from ideaw.payload.message import KIND_BITS, LONG_KIND, Message, layout
+from ideaw.payload.message import (
+    CRC_POLYNOMIALS,
+    KIND_BITS,
+    LONG_KIND,
+    Message,
+    Plan,
+    layout,
+    message_mac,
+    payload_check,
+    to_bits,
+)
 
 MIN_LONG_PAYLOAD_BITS = 22
 """Least message bits of a model whose payloads can be blocks of a long message."""
@@ -27,6 +36,9 @@ MAX_INDEX_BITS = 8
 BODY_BYTES_FLAG, BODY_BITS_FLAG = 0x40, 0x80
 """The first byte of a body is the type, text (0), bytes or bits, plus the length of the padding: in bytes for text and
 bytes, in bits for bits."""
+
+BODY_CHECK_BYTES = 4
+"""Length of the check over the body of a long message."""
 
 BODY_OVERHEAD_BYTES = 1 + BODY_CHECK_BYTES
 """First byte and check of a body."""
@@ -81,7 +93,7 @@ class LongLayout:
             ]
         )
         needed = to_bits(block.needed - 1, self.check_bits)
-        return np.concatenate([opening, checks.payload_check(opening, self.check_bits, key) ^ needed])
+        return np.concatenate([opening, payload_check(opening, self.check_bits, key) ^ needed])
 
     def decode_block(self, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> Block | None:
         """The block in (message_bits,) zeros and ones; None if they are no block that `encode_block` makes."""
@@ -90,7 +102,7 @@ class LongLayout:
         kind, index, data, spare = np.split(opening, np.cumsum([KIND_BITS, self.index_bits, 8 * self.data_bytes]))
         if _number(kind) != LONG_KIND or spare.any():
             return None
-        needed = 1 + _number(check ^ checks.payload_check(opening, self.check_bits, key))
+        needed = 1 + _number(check ^ payload_check(opening, self.check_bits, key))
         block = Block(_number(index), needed, np.packbits(data).tobytes())
         return block if needed <= self.max_blocks and block.index < self.period(needed) else None
 
@@ -106,51 +118,24 @@ def long_layout(message_bits: int) -> LongLayout | None:
     return LongLayout(index, count, rest - index - check, check)
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A message as the payloads of seconds.
+def plan_blocks(message: Message, message_bits: int, key: bytes = PUBLIC) -> Plan:
+    """The plan of a message that is spread over several seconds.
 
-    Attributes:
-        period_payloads: (period, message_bits), the payloads that follow each other again and again.
-        needed: Least number of whole seconds from which the message can be decoded.
+    Raises:
+        MessageError: It is too long for the model, however long the audio.
     """
-
-    period_payloads: NDArray[np.uint8]
-    needed: int
-
-    @classmethod
-    def of(cls, message: Message, message_bits: int, key: bytes = PUBLIC) -> "Plan":
-        """Frame a message.
-
-        Raises:
-            MessageError: It is empty, or too long for the model, however long the audio.
-        """
-        if message.fits(message_bits):
-            return cls(message.encode(message_bits, key)[None], 1)
-        parts = long_layout(message_bits)
-        if parts is None:
-            raise MessageError(
-                f"the message is too long: this model holds {layout(message_bits).content_bits} bits, "
-                f"and only models of {MIN_LONG_PAYLOAD_BITS} message bits or more spread longer ones over seconds"
-            )
-        body = _body(message, parts, key)
-        data = np.frombuffer(body, np.uint8).reshape(-1, parts.data_bytes)
-        needed = len(data)
-        blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
-        payloads = [parts.encode_block(Block(index, needed, data.tobytes()), key) for index, data in enumerate(blocks)]
-        return cls(np.stack(payloads), needed)
-
-    def payloads_for(self, seconds: float) -> NDArray[np.uint8]:
-        """The payloads of audio of so many seconds: (seconds rounded up, message_bits) zeros and ones.
-
-        Raises:
-            MessageError: The audio is too short for a long message.
-        """
-        if floor(seconds) < self.needed and self.needed > 1:
-            raise MessageError(
-                f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
-            )
-        return self.period_payloads[np.arange(ceil(seconds)) % len(self.period_payloads)]
+    parts = long_layout(message_bits)
+    if parts is None:
+        raise MessageError(
+            f"the message is too long: this model holds {layout(message_bits).content_bits} bits, "
+            f"and only models of {MIN_LONG_PAYLOAD_BITS} message bits or more spread longer ones over seconds"
+        )
+    body = _body(message, parts, key)
+    data = np.frombuffer(body, np.uint8).reshape(-1, parts.data_bytes)
+    needed = len(data)
+    blocks = values_at(np.arange(parts.period(needed)), np.arange(needed), data)
+    payloads = [parts.encode_block(Block(index, needed, data.tobytes()), key) for index, data in enumerate(blocks)]
+    return Plan(np.stack(payloads), needed)
 
 
 def capacity(seconds: float, message_bits: int) -> int:
@@ -161,10 +146,10 @@ def capacity(seconds: float, message_bits: int) -> int:
 
 
 def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message | None:
-    """The message in a body, the data of all blocks; None if its check fails or `Plan.of` would not make it."""
+    """The message in a body, the data of all blocks; None if its check fails or `plan_blocks` would not make it."""
     parts = long_layout(message_bits)
     assert parts is not None
-    if checks.body_check(body[:-BODY_CHECK_BYTES], key) != body[-BODY_CHECK_BYTES:]:
+    if body_check(body[:-BODY_CHECK_BYTES], key) != body[-BODY_CHECK_BYTES:]:
         return None
     what, data = body[0], body[1:-BODY_CHECK_BYTES]
     message: Message | None
@@ -176,6 +161,13 @@ def parse_body(body: bytes, message_bits: int, key: bytes = PUBLIC) -> Message |
     # Only the canonical body is accepted: other encodings of the message would raise the false-alarm rate.
     fits = message is not None and not message.fits(message_bits)
     return message if message is not None and fits and _body(message, parts, key) == body else None
+
+
+def body_check(data: bytes, key: bytes = PUBLIC) -> bytes:
+    """Compute the check of the body of a long message: CRC-32, or as many bytes of an HMAC."""
+    if key == PUBLIC:
+        return zlib.crc32(data).to_bytes(BODY_CHECK_BYTES, "big")
+    return message_mac(data, b"check of a long message", key)[:BODY_CHECK_BYTES]
 
 
 def _of_bytes(data: bytes, is_text: bool) -> Message | None:
@@ -198,7 +190,7 @@ def _body(message: Message, parts: LongLayout, key: bytes) -> bytes:
     else:
         opening = room - len(data) + (0 if isinstance(message.content, str) else BODY_BYTES_FLAG)
     checked = bytes([opening]) + data.ljust(room, b"\0")
-    return checked + checks.body_check(checked, key)
+    return checked + body_check(checked, key)
 
 
 def _number(bits: NDArray[np.uint8]) -> int:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from ideaw.audio.resample import mix
+from ideaw.audio.blocks import mix
 from ideaw.engine.correlate import TRACK_SCORE_OFFSET
 from ideaw.quality.masking import Masking, frame_centre_seconds
 from ideaw.results import Detection

@@ -33,9 +33,9 @@ from torch import Tensor, nn
 
 from ideaw.attacks import batch
 from ideaw.attacks.draw import Draw
-from ideaw.audio import files
+from ideaw.audio.blocks import to_network_mono
 from ideaw.audio.grid import FRAMES_PER_SECOND, SEGMENT_SAMPLES
-from ideaw.audio.resample import mix, to_network
+from ideaw.audio.read import read_audio
 from ideaw.nets.blocks import ConvSubnet
 from ideaw.nets.level import level
 from ideaw.nets.model import Ideaw
@@ -289,6 +289,6 @@ def errors_only(logger_name: str | None) -> Iterator[None]:
 def _sample(name: str) -> NDArray[np.float32]:
     """The first seconds of a packaged sample, mono at the network's rate, (CALIBRATION_SECONDS · SEGMENT_SAMPLES,)."""
     with resources.as_file(resources.files("ideaw").joinpath("samples", name)) as path:
-        recording = files.read(path)
-    mono = to_network(mix(recording.samples)[:, None], recording.rate)[0]
+        recording = read_audio(path)
+    mono = to_network_mono(recording.samples, recording.rate)
     return np.resize(mono, CALIBRATION_SECONDS * SEGMENT_SAMPLES)

@@ -4,8 +4,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ideaw.audio.blocks import to_network_mono
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.bench.corpus import Samples, evenly_spaced, to_network_mono
+from ideaw.bench.corpus import Samples, evenly_spaced
 from ideaw.bench.protocols.preset import Preset, Row
 from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.bench.protocols.security import THREATS

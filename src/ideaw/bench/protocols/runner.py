@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.bench.cache import METRICS_FILE, Record, ResultCache, write_text
 from ideaw.bench.corpus import is_loud, list_audio_files, packaged_samples, read_clip
 from ideaw.bench.processes import map_processes

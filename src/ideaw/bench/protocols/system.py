@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ideaw.bench.corpus import Samples, read_clip, to_network_mono
+from ideaw.audio.blocks import to_network_mono
+from ideaw.bench.corpus import Samples, read_clip
 from ideaw.errors import AudioError
 from ideaw.keys import Key
 from ideaw.marker import load
-from ideaw.payload.framing import Plan
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality import fidelity
 
@@ -167,7 +167,7 @@ class IdeawSystem(WatermarkSystem):
 
     def sent(self, message: Bits) -> Bits:
         """A message and its check."""
-        return tuple(map(int, Plan.of(Message.of(message), self.carried).period_payloads[0]))
+        return tuple(map(int, Message.of(message).encode(self.carried)))
 
     def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
         """With the public key, unless another one is given."""

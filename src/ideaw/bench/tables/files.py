@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.attacks import catalogue
-from ideaw.audio.buffer import Progress
-from ideaw.audio.resample import mix
+from ideaw.audio.blocks import Progress, mix
 from ideaw.bench import corpus
 from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
 from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
-from ideaw.marker import Marker, MessageLike, load
+from ideaw.marker import Marker, load
+from ideaw.payload.message import MessageLike
 from ideaw.results import Detection, Segment
 
 CLIP_RATE = 44_100

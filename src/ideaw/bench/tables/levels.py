@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.bench.rivals import load_segment_marker
 from ideaw.bench.tables.segments import PAPER_TRIALS, attack_segments, read_segments
 from ideaw.quality.accuracy import accuracy

@@ -18,7 +18,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from ideaw.audio.buffer import Progress, split_blocks
+from ideaw.audio.blocks import Progress, split_blocks
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench.corpus import SHORT_MESSAGE
 from ideaw.bench.tables import window_search

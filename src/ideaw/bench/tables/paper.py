@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
 from ideaw.audio import atomic
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.cache import METRICS_FILE, ResultCache, write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, list_audio_files, packaged_samples, read_network_mono

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import SHORT_MESSAGE, audio_kind, list_audio_files, read_network_mono
 from ideaw.marker import load

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.attacks import catalogue
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench.corpus import MIN_RMS, audio_kind, evenly_spaced, list_audio_files, read_network_mono
 from ideaw.bench.rivals import load_segment_marker

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.attacks import catalogue
-from ideaw.audio.buffer import Progress
+from ideaw.audio.blocks import Progress
 from ideaw.audio.clips import clips_under
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench.statistics import wilson_interval
-from ideaw.detector import FALSE_ALARM_HOURS, FILE_P
+from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import load

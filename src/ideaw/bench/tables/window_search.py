@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.audio.level import level
-from ideaw.audio.stft import stft
+from ideaw.audio.spectrum import level, stft
 from ideaw.engine.network import Network
 from ideaw.engine.segments import MAX_SHIFT_HOPS, SHIFTS_HOPS
 from ideaw.keys import PUBLIC

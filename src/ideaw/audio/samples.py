@@ -1,6 +1,8 @@
-"""What audio must be to carry a mark or to be searched: rate, channels, length, finite values, level.
+"""The samples of a caller: what they must be, and how they become the float64 that is processed and come back.
 
-Arrays, files and streams share these checks, so that each wrong input gives the same one line everywhere.
+Everything inside is `(n, channels)` float64, because that holds 32-bit PCM exactly: a sample that the mark does not
+touch comes back with the same bits. Arrays, files and streams share these checks, so that each wrong input gives the
+same one line everywhere.
 """
 
 import numbers
@@ -10,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.pcm import as_float
 from ideaw.errors import AudioError
 
 MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 192_000
@@ -29,9 +30,71 @@ MAX_ABS_SAMPLE = 1e10
 
 _NO_SAMPLES = "there are no samples; at least 1 s is needed"
 
+_ZERO_CODES = {"uint8": 128, "int8": 0, "int16": 0, "int32": 0}
+"""Integer types that are accepted, and the code that stands for zero in each."""
 
-def check_samples(floats: NDArray[np.floating], rate: float) -> None:
-    """Check whether audio can be marked or searched.
+_FLOATS = ("float16", "float32", "float64")
+
+
+def as_float(samples: ArrayLike) -> NDArray[np.float64]:
+    """Convert samples to float64.
+
+    Args:
+        samples: `(n,)` or `(n, channels)` of float16, float32, float64, int8, uint8, int16 or int32.
+
+    Returns:
+        `(n, channels)` float64; integers are scaled to [-1, 1), floats keep their values.
+
+    Raises:
+        AudioError: the array has other dimensions or another dtype.
+    """
+    array = np.asarray(samples)
+    if array.ndim not in (1, 2):
+        raise AudioError(f"the samples have {array.ndim} dimensions; give (samples,) or (samples, channels)")
+    name = array.dtype.name
+    columns = array[:, None] if array.ndim == 1 else array
+    if name in _FLOATS:
+        return columns.astype(np.float64)
+    if name in _ZERO_CODES:
+        return (columns.astype(np.float64) - _ZERO_CODES[name]) / _full_scale(array.dtype)
+    raise AudioError(f"samples of type {name} are not audio; give float32, float64, int16, int32, int8 or uint8")
+
+
+def restore(floats: NDArray[np.floating], before: NDArray[np.floating], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert floats back to the dtype of the caller's samples.
+
+    Integers are rounded and saturated. Floats are clipped to [-1, 1] wherever they were within it before; a sample that
+    was beyond full scale already is the caller's own and may stay there.
+
+    Args:
+        floats: `(…)`, full scale 1.
+        before: `(…)`, what `as_float` made of the caller's samples.
+        dtype: theirs.
+    """
+    if dtype.name in _ZERO_CODES:
+        info = np.iinfo(dtype)
+        codes = np.rint(floats * _full_scale(dtype)) + _ZERO_CODES[dtype.name]
+        return np.asarray(np.clip(codes, info.min, info.max), dtype)
+    return np.where(np.abs(before) <= 1, np.clip(floats, -1, 1), floats).astype(dtype)
+
+
+def quantisation_step(dtype: np.dtype[Any]) -> float:
+    """Distance of two neighbouring values of an integer type, where 1 is full scale; 0 for floats."""
+    return 1 / _full_scale(dtype) if dtype.kind in "iu" else 0.0
+
+
+def as_integers(samples: NDArray[np.floating], bits: int) -> NDArray[np.int64]:
+    """Round floats of full scale 1 to the nearest code of signed `bits`-bit PCM, saturating beyond full scale."""
+    scale = 2.0 ** (bits - 1)
+    return np.asarray(np.clip(np.rint(samples * scale), -scale, scale - 1), np.int64)
+
+
+def _full_scale(dtype: np.dtype[Any]) -> float:
+    return float(2.0 ** (8 * dtype.itemsize - 1))
+
+
+def check_samples(floats: NDArray[np.floating], rate: float) -> int:
+    """The rate as an integer, if this audio can be marked or searched.
 
     Silence passes, since a search in it has an answer; before marking, call `check_not_silent` too.
 
@@ -42,7 +105,7 @@ def check_samples(floats: NDArray[np.floating], rate: float) -> None:
     Raises:
         AudioError: the rate, shape, length or a value is not accepted.
     """
-    check_rate(rate)
+    checked_rate = integer_rate(rate)
     if floats.ndim != 2:
         raise AudioError(f"the samples have {floats.ndim} dimensions; give (samples, channels)")
     length, channels = floats.shape
@@ -53,20 +116,34 @@ def check_samples(floats: NDArray[np.floating], rate: float) -> None:
     check_channels(channels)
     check_length(length, rate)
     check_finite(floats)
+    return checked_rate
 
 
-def check_rate(rate: float) -> None:
-    """Raise `AudioError` if `rate` is not a whole number of Hz that is accepted."""
+def check_source(rate: float, channels: int, length: int | None, longest: float | None = None) -> None:
+    """Check whether what the header of a file says can be marked or searched.
+
+    Args:
+        rate: sampling rate in Hz.
+        channels: number of channels.
+        length: samples per channel, if it is known.
+        longest: seconds that are searched at most (None: any).
+
+    Raises:
+        AudioError: one of them is not accepted.
+    """
+    integer_rate(rate)
+    check_channels(channels)
+    if length is not None:
+        check_length(length, rate, longest)
+
+
+def integer_rate(rate: float) -> int:
+    """An accepted rate in Hz as an integer, so that 44100.0 is 44100; raise `AudioError` for any other."""
     accepted = f"give a whole number from {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz"
     if not isinstance(rate, numbers.Real):
         raise AudioError(f"a rate that is {type(rate).__name__} {rate!r} cannot be used; {accepted}")
     if not MIN_RATE_HZ <= rate <= MAX_RATE_HZ or rate != int(rate):
         raise AudioError(f"a rate of {rate} Hz cannot be used; {accepted}")
-
-
-def integer_rate(rate: float) -> int:
-    """Return an accepted rate in Hz as int, so that 44100.0 is 44100; raise `AudioError` for any other."""
-    check_rate(rate)
     return int(rate)
 
 
