@@ -192,8 +192,13 @@ class Embedder:
 
 def _by_second(samples: NDArray[Any], second: int) -> NDArray[Any]:
     """(n, channels) → (second, seconds, channels): its seconds of so many samples, the last filled up with silence."""
-    padded = np.pad(samples, ((0, -len(samples) % second), (0, 0)))
-    return padded.reshape(-1, second, samples.shape[1]).swapaxes(0, 1)
+    return _fill_up(samples, second).reshape(-1, second, samples.shape[1]).swapaxes(0, 1)
+
+
+def _fill_up(samples: NDArray[Any], multiple: int) -> NDArray[Any]:
+    """(n, channels) with silence at their end, so that they are a multiple of so many samples."""
+    missing = -len(samples) % multiple
+    return np.pad(samples, ((0, missing), (0, 0))) if missing else samples
 
 
 class _ResidualStream:
@@ -248,8 +253,7 @@ class _ResidualStream:
         """Mark the next block of audio, of which there are `hops`; the samples that this settles."""
         begin, end, reach = self._begin, min(self._end, hops), self.context + SPECTRUM_CONTEXT_HOPS
         held = range(max(begin - reach, 0), min(end + reach, hops))
-        audio = self._audio.get(held.start * HOP_SAMPLES, held.stop * HOP_SAMPLES)
-        audio = np.pad(audio, ((0, -len(audio) % HOP_SAMPLES), (0, 0)))
+        audio = _fill_up(self._audio.get(held.start * HOP_SAMPLES, held.stop * HOP_SAMPLES), HOP_SAMPLES)
         contents = [channel.tobytes() for channel in audio.T]  # channels that are alike are marked alike, and once
         waves = self._mark_channels(dict(zip(contents, audio.T, strict=True)), held, begin, end)
         wave = np.stack([waves[content] for content in contents], 1)
