@@ -1,7 +1,7 @@
 """Is there a mark, and what does it say: one loop over hypotheses, one counter of trials, one decision.
 
-Code and message have carriers of their own. In audio without the mark of a key their signs are independent, so the
-probabilities of both by accident multiply; Fisher's method says what their product is worth.
+Locating code and message have carriers of their own. In audio without the mark of a key the signs of both are
+independent, and so are their p-values; Fisher's method combines them.
 """
 
 import logging
@@ -25,27 +25,27 @@ from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
 
 STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 10, 5
-"""Seconds that an answer in a stream may take, unless told otherwise, and the least that can be asked for."""
+"""Latency of the answers in a stream, in seconds: the default, and the least that can be asked for."""
 
 MIN_SPEED_SECONDS = 3
-"""Seconds from which on their distances tell how fast audio was played."""
+"""Least number of marked seconds whose distances are used to estimate the playback speed."""
 
 MAX_HASH_BITS = 256
-"""What is drawn from a key passes through SHA-256: no longer key makes an accident less likely."""
+"""Everything drawn from a key passes through SHA-256, so a longer key makes an accident no less likely."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class TrialCounter:
-    """Everything that was tried, and could have taken unmarked audio for marked; p-values are made here alone.
+    """Counts every trial that could have taken unmarked audio for marked; p-values are computed here alone.
 
     A track's `log_p` bounds the probability of any such track under one hypothesis, with one key, in one chunk: of all
     of these it is that times their number (union bound). A message's p-value bounds one decoding, whatever it says.
     """
 
     hypotheses: int
-    """How many may be searched: those that were not are counted too, since the excerpt chose which."""
+    """How many may be searched. Those that are not searched count too, since the same audio decides which are."""
     keys: Sequence[Key]
     chunks: int = 1
     """Chunks of one hypothesis; of a stream also its answers, each of which may be an accident."""
@@ -56,7 +56,7 @@ class TrialCounter:
         return self.hypotheses * len(self.keys) * self.chunks
 
     def track_p(self, log_p: float) -> float:
-        """How many tracks as strong as this accidents give on average; as a probability where it is below 1."""
+        """Expected number of accidental tracks as strong as this; a bound on their probability where it is below 1."""
         return self.searches * math.exp(log_p)
 
     def joint_p(self, stretch: MarkedStretch) -> float:
@@ -71,7 +71,7 @@ class TrialCounter:
         return fisher_product_p(track_p, message_p, self.searches * CANDIDATE_P)
 
     def reported_p(self, p: float, key_index: int) -> float:
-        """A probability as it may be told: no accident is less likely than guessing the key."""
+        """A p-value as it is reported: from 2^−(bits of the key) to 1, since guessing the key is an accident too."""
         return max(min(1.0, p), 2.0 ** -min(8 * len(self.keys[key_index]), MAX_HASH_BITS))
 
 
@@ -100,11 +100,11 @@ class Detector:
         """The answer for audio that can be gone through again and again.
 
         Args:
-            open_blocks: gives the audio from its beginning, `(n, channels)` blocks.
-            rate: in Hz.
-            channels: of every block.
+            open_blocks: gives the audio from its beginning, in `(n, channels)` blocks of full scale 1.
+            rate: sampling rate in Hz.
+            channels: number of channels.
             length: samples per channel, if that is known.
-            progress: receives the share that is done.
+            progress: receives the share of the work that is done, 0 to 1.
         """
         excerpt = excerpt_for(rate, channels)
         blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
@@ -123,10 +123,10 @@ class Detector:
     def detect_stream(
         self, blocks: Iterable[NDArray[np.floating]], rate: int, latency_seconds: int
     ) -> Iterator[Detection]:
-        """What is known by now of the mix of `(n, channels)` blocks, every few seconds and at the end.
+        """Intermediate answers for the mix of `(n, channels)` blocks at `rate` Hz, one per chunk, and the final one.
 
         Raises:
-            IdeawError: `latency_seconds`, in which a complete mark is told, is too short.
+            IdeawError: `latency_seconds`, after which a complete mark is reported at the latest, is too short.
         """
         if latency_seconds < MIN_STREAM_ANSWER_SECONDS:
             least = MIN_STREAM_ANSWER_SECONDS
@@ -142,7 +142,7 @@ class Detector:
                 answer = None
                 if search.chunks > answers:
                     answers = search.chunks
-                    # Every answer so far may have been an accident, in any of the chunks up to then.
+                    # Union bound: each answer so far searched all chunks up to then.
                     trials.chunks = answers**2
                     answer = _decide(search, trials, length / rate)
             if answer is not None:
@@ -175,7 +175,8 @@ class Detector:
 def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
     """The probability that the product of two independent p-values is as small as that of these (Fisher).
 
-    The first may be an expected number of accidents, up to `most`, that are as good: each is tried with the second.
+    `one` may be an expected number of accidents, at most `most`, instead of a p-value: each of them is tried with the
+    second test.
     """
     product = one * other
     return min(1.0, product * (1 + math.log(max(most, 1.0) / product))) if product > 0 else 0.0
@@ -188,7 +189,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
     best = min(readable, key=trials.joint_p, default=None)
     if best is not None and (p := trials.joint_p(best)) < limit:
-        # What else there is of the same key need not be as sure.
+        # Further stretches of the same key need a weaker level only.
         sure = [
             stretch
             for stretch in stretches
@@ -215,7 +216,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:
-    """What all stretches of a key say together, where none of them says it alone: a long message in pieces."""
+    """All stretches of a key decoded together, where none decodes alone: a long message that was cut apart."""
     for key_index, channels in enumerate(search.keys):
         pieces = [stretch for stretch in search.stretches if stretch.key_index == key_index]
         joined = len(pieces) > 1 or any(piece.joined for piece in pieces)
@@ -231,10 +232,10 @@ def _rank(detection: Detection) -> tuple[bool, float]:
 
 
 def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
-    """How fast audio was played in which a stretch was found at `speed`: its seconds tell what that leaves over.
+    """The playback speed of a stretch that was found at the hypothesis `speed`, refined by the spacing of its seconds.
 
-    Few seconds cannot tell: each begins at a whole hop, 1.6 % of it. Nor is audio that was found as it is called faster
-    or slower than it was meant to be.
+    Starts are rounded to hops (1.6 % of a second), so a few seconds cannot refine it. A mark that is found at speed 1
+    is reported at speed 1.
     """
     seconds = np.concatenate([[0], np.rint(np.diff(stretch.starts) / FRAMES_PER_SECOND).cumsum()])
     if speed == 1 or len(seconds) < MIN_SPEED_SECONDS:

@@ -1,7 +1,7 @@
-"""What else than the mix at its own speed could hold a mark: channels apart, and audio played faster or slower.
+"""Hypotheses besides the mix at its own speed: channels searched apart, and audio played faster or slower.
 
-A search of everything under every such hypothesis would cost minutes. An excerpt, the loudest seconds, tells cheaply
-which one is worth it: where no locating code shows there, none of them is.
+A full search under every hypothesis would cost minutes. They are therefore screened on an excerpt, the loudest seconds:
+only a hypothesis under which the excerpt shows a locating code is searched in full.
 """
 
 import math
@@ -25,14 +25,14 @@ from ideaw.modem.channel import KeyChannels
 Speeds = Literal["none", "near", "all"]
 
 SPEED_RATIO = 1.02
-"""From one speed to the next: the code is found up to 1 % beside the true one."""
+"""Ratio of neighbouring speeds: a locating code is found up to 1 % off its true speed."""
 
 SPEED_GRID: dict[Speeds, tuple[float, ...]] = {
     "none": (),
     "near": tuple(SPEED_RATIO**k for k in (-3, -2, -1, 1, 2, 3)),
     "all": tuple(SPEED_RATIO**k for k in range(-11, 12) if k),
 }
-"""What is tried where nothing was found: 6 % to both sides, or 0.8 to 1.25."""
+"""Speeds that are tried where nothing was found: within 6 %, or from 0.8 to 1.25."""
 
 SPEED_REFINEMENTS = (0.99, 0.995, 1.005, 1.01)
 """Factors that are tried around the best speed of the grid."""
@@ -41,13 +41,14 @@ SPEED_EXCERPT_SECONDS = 2
 """Seconds that are analysed at every speed: at least one whole second of any mark."""
 
 CHANNEL_EXCERPT_SECONDS, MAX_EXCERPT_SAMPLES = 10, 4_000_000
-"""Seconds whose channels are analysed apart, since codecs leave little in a single one; fewer if that were more samples
-of all channels."""
+"""Seconds whose channels are analysed apart, more than one because codecs leave little in each; fewer where that would
+exceed MAX_EXCERPT_SAMPLES, of all channels together."""
 
 MIN_DIFFERENCE_ENERGY = 1e-4
 """Share of the loudest channel's energy, −40 dB, that must be in some channel and not in the mix to analyse them."""
 
 TINY_ENERGY = 1e-30
+"""Least divisor, so that a silent mix does not divide by zero."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,15 @@ class Hypothesis:
     speed: float = 1.0
 
     def select(self, block: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Of `(n, channels)` what is searched: `(n, 1)` of the mix, or the channels."""
+        """The signals to search in a block `(n, channels)`: its mix `(n, 1)`, or the selected channels."""
         return mix(block)[:, None] if self.channels is None else block[:, self.channels]
 
 
 def check_speeds(speeds: str) -> Speeds:
-    """The same, if it is one of those that exist.
+    """The name of a set of speeds, checked.
 
     Raises:
-        IdeawError: it is none of them.
+        IdeawError: there is no such set.
     """
     for known in get_args(Speeds):
         if speeds == known:
@@ -75,7 +76,7 @@ def check_speeds(speeds: str) -> Speeds:
 
 
 def count_hypotheses(channels: int, speeds: Speeds) -> int:
-    """How many there may be: the mix, all channels and each of them, and every speed with its refinements."""
+    """Number of hypotheses: the mix, all channels together and each alone, and every speed with its refinements."""
     apart = 1 + channels if channels > 1 else 0
     return 1 + apart + len(SPEED_GRID[speeds]) * (1 + len(SPEED_REFINEMENTS))
 
@@ -109,7 +110,7 @@ class LoudestExcerpt:
         settled = self._loose.pop(len(self._loose) // self._quarter * self._quarter)
         for quarter in settled.reshape(-1, self._quarter, block.shape[1]):
             self._recent = [*self._recent, (float(np.vdot(quarter, quarter)), quarter.copy())][-self._count :]
-            energy = sum(known for known, _ in self._recent)
+            energy = sum(energy for energy, _ in self._recent)
             if len(self._recent) == self._count and energy > self._energy:
                 self._energy, self._loudest = energy, [samples for _, samples in self._recent]
 
@@ -122,7 +123,7 @@ def excerpt_for(rate: int, channels: int) -> LoudestExcerpt:
 
 @dataclass(frozen=True)
 class Screening:
-    """Which hypotheses an excerpt `(n, channels)` at `rate` Hz makes worth a search of everything."""
+    """Screens hypotheses on an excerpt `(n, channels)` at `rate` Hz: which of them deserve a full search."""
 
     network: Network
     keys: Sequence[KeyChannels]
@@ -131,7 +132,7 @@ class Screening:
     speeds: Speeds
 
     def hypotheses(self) -> Iterator[Hypothesis]:
-        """Those worth a search, after the mix at its own speed."""
+        """The hypotheses that deserve a full search, besides the mix at its own speed."""
         if not self.excerpt.any():
             return
         apart = differ_from_mix(self.excerpt)
@@ -146,9 +147,10 @@ class Screening:
                 yield Hypothesis(channels, speed)
 
     def _best_channels(self) -> tuple[tuple[int, ...], float]:
-        """The channels that most likely hold a locating code, all or one, and the probability of that by accident.
+        """The channels that most likely hold a locating code, all or one, and the p-value of that.
 
-        They say nearly the same, so here it does not count how many were tried; the detector's trial counter counts.
+        Channels are strongly correlated, so this screening does not correct for their number; the detector's
+        `TrialCounter` does.
         """
         every = tuple(range(self.excerpt.shape[1]))
         features = ChunkFeatures(self.network, self._at_speed(self.excerpt))
@@ -158,13 +160,13 @@ class Screening:
         return best, self._probability(log_p[best])
 
     def _best_speed(self, audio: NDArray[np.floating]) -> tuple[float, float]:
-        """The speed at which `(n, channels)` were most likely played, and the probability of that by accident."""
+        """The speed at which `(n, channels)` were most likely played, and the p-value of that."""
         loudest = LoudestExcerpt(self.rate, SPEED_EXCERPT_SECONDS)
         loudest.push(audio)
-        moment = loudest.samples
+        excerpt = loudest.samples
 
         def test(speed: float) -> float:
-            return self._least_log_p(ChunkFeatures(self.network, self._at_speed(moment, speed), parallel=False).code)
+            return self._least_log_p(ChunkFeatures(self.network, self._at_speed(excerpt, speed), parallel=False).code)
 
         grid = SPEED_GRID[self.speeds]
         log_p = dict(zip(grid, self.network.map(test, grid), strict=True))
@@ -176,7 +178,7 @@ class Screening:
         return best, self._probability(log_p[best], len(log_p))
 
     def _at_speed(self, audio: NDArray[np.floating], speed: float = 1.0) -> NDArray[np.float32]:
-        """`(n, channels)` at 16 kHz, as they were before they were played so many times as fast."""
+        """`(n, channels)` resampled to 16 kHz with a playback speed of `speed` undone."""
         resampled = soxr.resample(audio.astype(np.float32), self.rate / speed, SAMPLE_RATE, quality=SOXR_QUALITY)
         return np.asarray(resampled)
 
@@ -186,7 +188,7 @@ class Screening:
         return min((track.log_p for track in tracks), default=0.0)
 
     def _probability(self, log_p: float, tried: int = 1) -> float:
-        """Of an accident like this with any key, if so much was tried."""
+        """Union bound over the keys and the number of attempts `tried`."""
         return min(1.0, tried * len(self.keys) * math.exp(log_p))
 
 

@@ -32,24 +32,24 @@ class Segment:
 
 @dataclass(frozen=True)
 class Detection:
-    """The answer of `detect`."""
+    """The answer of `detect`: whether a mark is there, what it says, and how sure that is."""
 
     status: Status
-    """"found": code and message are there beyond doubt, and the message passes its check; "unreadable": a mark is there
-    beyond doubt, its message cannot be read; "none": no mark was found."""
+    """"found": locating code and message together are significant, and the message passes its check; "unreadable": the
+    locating code alone is significant, but no message can be read; "none": neither."""
     message: Content | None
-    """Text, bytes or bits as they were embedded, of the surest stretch; None unless found."""
+    """Text, bytes or bits as they were embedded, of the most significant stretch; None unless found."""
     p_value: float
-    """Bound on the probability that audio without a mark of these keys gives a result this strong, all that was tried
-    counted; never below 2 to the power of minus the bits of the key."""
+    """Upper bound on the probability that audio without a mark of these keys gives a result this strong, with every
+    trial counted; never below 2 to the power of minus the bits of the key."""
     segments: list[Segment]
     """Where the marks are; empty for "none"."""
     bit_confidence: tuple[float, ...]
-    """One soft value per payload bit, positive for 1, further from 0 when surer; empty for "none"."""
+    """One LLR per payload bit, positive for 1, of larger magnitude where it is more certain; empty for "none"."""
     key: str | None = None
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
-    """How many times as fast the audio was played as it was marked."""
+    """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
 
     @property
     def found(self) -> bool:
@@ -58,7 +58,7 @@ class Detection:
 
     @property
     def messages(self) -> tuple[Content, ...]:
-        """All messages that were read, the surest first: joined recordings may carry several."""
+        """All messages that were read, that of the decision first: joined recordings may carry several."""
         read = [self.message, *(segment.message for segment in self.segments)]
         return tuple(dict.fromkeys(message for message in read if message is not None))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ideaw.audio.grid import SAMPLE_RATE
 
 BANDS_PER_BARK = 2
-"""BarkBands in a Bark."""
+"""Bands in a Bark."""
 
 TONAL_FLATNESS_DB = 60.0
 """Arithmetic over geometric mean of a power spectrum, in dB, from which on it counts as purely tonal."""

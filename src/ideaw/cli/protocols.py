@@ -30,7 +30,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Keep metrics.json, html.csv and html.html in this folder; a run that was interrupted goes on there.",
+        help="Keep metrics.json, report.csv and report.html in this folder; a run that was interrupted goes on there.",
     ),
 ]
 Peer = Annotated[

@@ -26,13 +26,13 @@ MAX_DRIFT_HOPS = 2
 """Hops by which a second may be longer or shorter than the one before: 3 % of speed."""
 
 TRACK_SCORE_OFFSET = 2.0
-"""Standard deviations that a second must have to make a track stronger."""
+"""Standard deviations that a second's score must exceed to add to a track."""
 
 MIN_TRACK_GAIN = 2.5
-"""Sum of scores above their offsets from which on a track is looked at."""
+"""Least sum of scores, each less TRACK_SCORE_OFFSET, that makes a track."""
 
 WEAK_SHARE = 0.35
-"""Share of a track's typical score that the seconds at its ends must have."""
+"""Share of a track's typical score that the seconds at its ends need, or they are trimmed."""
 
 END_SNAP_HOPS = 4
 """Hops from an end of the audio within which a border is taken for that end."""
@@ -48,9 +48,9 @@ class Track:
     starts: NDArray[np.int64]
     """The hops that they begin at."""
     scores: NDArray[np.float64]
-    """The code's correlation in each, in its own standard deviations."""
+    """The locating code's correlation in each, in standard deviations."""
     score: float
-    """The correlation of all together; where all seconds of the audio were pooled, of all those."""
+    """The correlation of the sum of these seconds or, for the pooled track, of all seconds of the chunk."""
     log_p: float
     """Logarithm of a bound on the probability of any such track in a chunk without this mark."""
 
@@ -66,10 +66,10 @@ def remove_local_mean(stream: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def find_tracks(stream: NDArray[np.float32], channels: KeyChannels) -> list[Track]:
-    """(hops, freq_tiles) of the code's stream → tracks of a key's locating code, the least likely accident first.
+    """(hops, freq_tiles) of the locating code's stream → tracks of a key's locating code, the smallest `log_p` first.
 
-    Seconds may begin before the first hop and end after the last: what is missing there is silence. A mark so faint
-    that no few seconds tell it may be told by all seconds there are.
+    Seconds may begin before the first hop and end after the last: what is missing there is silence. A mark too faint
+    for any track may still show in the sum of all seconds, so that sum is tried where no track is clear.
     """
     carriers, template = channels.code.carriers, channels.code_template
     sums, variances = matched_filter(stream, carriers, channels.code_template_bands)
@@ -133,9 +133,10 @@ def find_borders(
     """First hop of the marked audio around a track, and the one after its last.
 
     Args:
-        streams: streams (hops, freq_tiles) without their local means, each with its carriers and the symbols (seconds,
-            slots) that it carries in the seconds of the track: 0 where they are not known, or one row for all.
-        track: lies within the marked audio, give or take its outer seconds.
+        streams: (stream, carriers, symbols) of locating code and, where it is known, message: the stream (hops,
+            freq_tiles) without its local mean, and the symbols (seconds, slots) in the seconds of the track, 0 where
+            they are not known; one row stands for all seconds.
+        track: whose first and last second may reach beyond the marked audio.
     """
     hops = len(streams[0][0])
     first, last = int(track.starts[0]), int(track.starts[-1])
@@ -168,7 +169,7 @@ def log_path_trials(path: NDArray[np.int64], starts: int) -> float:
 
 
 def hoeffding_log_p(score: float, log_trials: float) -> float:
-    """Hoeffding's bound for a sum of random signs, times the trials, and two: for tracks and for all seconds pooled."""
+    """Logarithm of Hoeffding's bound for a sum of random signs, times the trials, times 2 (tracks, pooled sum)."""
     return min(0.0, math.log(2) + log_trials - max(score, 0.0) ** 2 / 2)
 
 
@@ -180,19 +181,19 @@ def _moving_sum(stream: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _standardise(sums: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums in their standard deviations."""
+    """Sums divided by their standard deviations; 0 where the variance is 0."""
     return np.divide(sums, np.sqrt(variances), out=np.zeros(len(sums)), where=variances > 0)
 
 
 def _best_phase(sums: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.int64]:
-    """All places a second apart, from that one of the first second on where they correlate best together."""
+    """Places a second apart, at that phase of the second at which their pooled correlation is highest."""
     length = len(sums) // FRAMES_PER_SECOND * FRAMES_PER_SECOND
     pooled = (values[:length].reshape(-1, FRAMES_PER_SECOND).sum(0) for values in (sums, variances))
     return np.arange(int(_standardise(*pooled).argmax()), len(sums), FRAMES_PER_SECOND)
 
 
 def _best_path(gains: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """The places, a second ± MAX_DRIFT_HOPS apart, whose gains add up to the most (Viterbi); None if that is little."""
+    """Places, a second ± MAX_DRIFT_HOPS apart, with the largest sum of gains (Viterbi); None below MIN_TRACK_GAIN."""
     lead = FRAMES_PER_SECOND + MAX_DRIFT_HOPS
     total = np.concatenate([np.full(lead, -np.inf), gains])
     step_back = np.zeros(len(gains), np.int64)
@@ -276,7 +277,7 @@ def _strongest_of_merged(
 
 
 def _trim_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """A path without the seconds at its ends that are hardly marked, measured by the others."""
+    """A path without the weak seconds at its ends: those below WEAK_SHARE of its typical score."""
     positive = scores[path].clip(0)
     typical = np.square(positive).sum() / positive.sum()  # the mean, each weighted by itself
     strong = np.flatnonzero(scores[path] >= WEAK_SHARE * typical)
@@ -284,7 +285,7 @@ def _trim_weak_ends(path: NDArray[np.int64], scores: NDArray[np.float64]) -> NDA
 
 
 def _strongest_run(scores: NDArray[np.float64]) -> slice:
-    """Those in a row whose sum is the most of its standard deviations."""
+    """The run of consecutive scores whose sum is largest in its own standard deviations."""
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     lengths = np.arange(len(sums)) - np.arange(len(sums))[:, None]
     runs = np.where(lengths > 0, (sums - sums[:, None]) / np.sqrt(lengths.clip(1)), -np.inf)

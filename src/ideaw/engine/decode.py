@@ -18,12 +18,12 @@ from ideaw.payload.framing import long_layout, plan_blocks
 from ideaw.payload.message import Message, layout
 
 MIN_MARGIN_BITS, MIN_MARGIN_BITS_SHORT_RING = 0.6, 1.2
-"""Least margin of a word over its best rival, in units of the mean score of a bit; the second for codes of fewer bits
-than SHORT_RING_BITS, which have more systematic slots.
+"""Least margin of a word over its best rival, in units of the mean score of a bit; the second for FEC of fewer bits
+than SHORT_RING_BITS, which has more systematic slots.
 
-Where two copies were averaged, many words score nearly as high as theirs: this rejects three of four that neither copy
-carries (at 10 bits nine of ten) and, in noise in which nine of ten seconds of a single copy can be decoded, one of
-these nine (at 22 bits every twentieth more than 0.6 would).
+In the average of two copies with different messages, many wrong words score nearly as high as the two right ones. The
+margin rejects three of four such wrong words (nine of ten at 10 bits). Its price: in noise in which nine of ten single
+seconds can be decoded, it rejects one of these nine (at 22 bits, 1.2 rejects one in twenty more than 0.6 would).
 """
 
 CONTRADICTION_RATIO = 0.75
@@ -44,7 +44,7 @@ class Decoded:
         message: None if none is significant.
         p_value: Bound on the probability that this call gives a message as significant as this one in audio without
             the mark; 1 without a message. All `trials` are in it: a caller multiplies by the number of its calls only.
-        missing_seconds: Further different payloads that a long message needs at least, once it was recognised; else 0.
+        missing_seconds: Once a long message was recognised, the least number of further payloads it needs; else 0.
         payloads: (seconds, message_bits), what each second carries according to the message; None without one.
         llrs: (message_bits,) max-log margins of the sum of all seconds, positive for 1.
         trials: How many hypotheses the p-value covers by a union bound: words that pass the check of a payload, or
@@ -64,7 +64,7 @@ class Decoded:
 
 
 def decode_seconds(
-    values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC, repeated: Decoded | None = None
+    values: NDArray[np.floating], fec: FecCode, key: bytes = PUBLIC, repeated: Decoded | None = None
 ) -> Decoded:
     """Decode the message of some seconds, whether it fits into one payload or not.
 
@@ -81,40 +81,40 @@ def decode_seconds(
 
     Args:
         values: (seconds, slots) soft values in the order of the seconds, positive for 1, larger when surer.
-        code: The FEC of the payload.
+        fec: The FEC of the payload.
         key: The key of checks.
         repeated: What `decode_repeated` gave for these values, if that is known; it is then no call of its own.
     """
     rows = np.asarray(values, np.float64)
-    bits, missing = len(code.generator), 0
-    short = decode_repeated(values, code, key) if repeated is None else repeated
+    bits, missing = len(fec.generator), 0
+    short = decode_repeated(values, fec, key) if repeated is None else repeated
     if short.p_value > EARLY_STOP_P and (blocks := long_layout(bits)) is not None:
         for candidates in (*fold_period(rows, blocks.max_blocks), rows):
-            outcome = LongDecoder(candidates, code, blocks, key).decode()
+            outcome = LongDecoder(candidates, fec, blocks, key).decode()
             if isinstance(outcome, Message):
-                payloads = align_payloads(plan_blocks(outcome, bits, key).period_payloads, rows, code)
+                payloads = align_payloads(plan_blocks(outcome, bits, key).period_payloads, rows, fec)
                 return Decoded(outcome, LONG_MESSAGE_P, 0, payloads, short.llrs, LONG_TRIALS)
             missing = min(filter(None, (missing, outcome)), default=0)
     return short if short.message is not None else replace(short, missing_seconds=missing)
 
 
-def decode_repeated(values: NDArray[np.floating], code: FecCode, key: bytes = PUBLIC) -> Decoded:
+def decode_repeated(values: NDArray[np.floating], fec: FecCode, key: bytes = PUBLIC) -> Decoded:
     """Decode (seconds, slots) as repetitions of one payload: the word of their sum."""
     total = np.asarray(values, np.float64).sum(0)
-    llrs = code.decode_word(total)
+    llrs = fec.decode_word(total)
     bits = llrs > 0
-    message, p_value = _accept_word(total, llrs, code, key) or (None, 1.0)
+    message, p_value = _accept_word(total, llrs, fec, key) or (None, 1.0)
     payloads = None if message is None else np.tile(bits.astype(np.uint8), (len(values), 1))
     return Decoded(message, p_value, 0, payloads, llrs, _passing_words(len(bits)))
 
 
-def contradicts(values: NDArray[np.floating], payloads: NDArray[np.integer], code: FecCode) -> NDArray[np.bool_]:
+def contradicts(values: NDArray[np.floating], payloads: NDArray[np.integer], fec: FecCode) -> NDArray[np.bool_]:
     """Find seconds that carry another word than a message says.
 
     Args:
         values: (seconds, slots) soft values. Rows of zeros are taken to say what the nearest other row does.
         payloads: (seconds, bits) according to the message.
-        code: The FEC of the payload.
+        fec: The FEC of the payload.
 
     Returns:
         (seconds,); False where a second cannot be decoded by itself.
@@ -123,13 +123,13 @@ def contradicts(values: NDArray[np.floating], payloads: NDArray[np.integer], cod
     observed = np.flatnonzero(norms)
     if not len(observed):
         return np.zeros(len(values), bool)
-    correlation = (values * (2.0 * code.encode(payloads) - 1)).sum(1)[observed] / norms[observed]
+    correlation = (values * (2.0 * fec.encode(payloads) - 1)).sum(1)[observed] / norms[observed]
     # Decoding is slow: only seconds that correlate less than most do are decoded.
     differs = correlation < CONTRADICTION_RATIO * np.quantile(correlation, 0.75)
     if not differs.any():
         return np.zeros(len(values), bool)
-    own = code.word_score(np.asarray(values)[observed[differs]]) / norms[observed[differs]]
-    best_of_noise = sqrt(2 * log(2) * len(code.generator))
+    own = fec.word_score(np.asarray(values)[observed[differs]]) / norms[observed[differs]]
+    best_of_noise = sqrt(2 * log(2) * len(fec.generator))
     significant = own > best_of_noise + MIN_OWN_WORD_SIGMA
     differs[differs] = (correlation[differs] < CONTRADICTION_RATIO * own) & significant
     nearest = np.searchsorted((observed[1:] + observed[:-1]) / 2, np.arange(len(values)))
@@ -137,12 +137,12 @@ def contradicts(values: NDArray[np.floating], payloads: NDArray[np.integer], cod
 
 
 def _accept_word(
-    total: NDArray[np.float64], llrs: NDArray[np.float32], code: FecCode, key: bytes
+    total: NDArray[np.float64], llrs: NDArray[np.float32], fec: FecCode, key: bytes
 ) -> tuple[Message, float] | None:
     """The message of the word `llrs` (bits,) of slots `total` (slots,), and its p-value over all passing words."""
     bits = llrs > 0
     message = Message.decode(bits, key)
-    word = code.encode(bits)
+    word = fec.encode(bits)
     margin = MIN_MARGIN_BITS if len(bits) >= SHORT_RING_BITS else MIN_MARGIN_BITS_SHORT_RING
     if message is None or np.abs(llrs).min() < margin * (total @ (2.0 * word - 1)) / len(bits):
         return None

@@ -1,6 +1,6 @@
 """Marks audio that arrives in blocks: arrays, files of hours and live streams, in constant memory.
 
-The way of a sample: down to 16 kHz → the network's residual → back up to the rate of the audio → the gain that keeps
+Signal path: down to 16 kHz → the network's residual → back up to the rate of the audio → the gain that keeps
 the SNR of every second → added to the untouched original. Each step goes by positions counted from the beginning of the
 audio, never by what happened to arrive together, so the result is the same to the last bit however the audio is cut,
 and with any number of threads up to rounding.
@@ -22,11 +22,10 @@ from ideaw.errors import AudioError, IdeawError
 from ideaw.modem.channel import KeyChannels
 
 BLOCK_SECONDS = 10
-"""Seconds that are marked at once, unless told otherwise: shorter blocks pay more for their context, longer ones take
-more memory."""
+"""Default block length in seconds: shorter blocks pay more for their context, longer ones take more memory."""
 
 STREAM_LATENCY_SECONDS, MIN_STREAM_LATENCY_SECONDS = 4, 3
-"""Seconds that a sample of a stream may wait, unless told otherwise, and the least that can be asked for."""
+"""Latency of a stream in seconds: the default, and the least that can be asked for."""
 
 WAIT_BEYOND_BLOCK_SECONDS = 2
 """Whole seconds that cover what a sample waits for besides its block: the next second's gain, and context."""
@@ -46,15 +45,15 @@ MIN_UNCLIPPED_SHARE = 0.7
 
 @dataclass(frozen=True)
 class EmbedSettings:
-    """What an embedder is told about audio and mark."""
+    """Properties of the audio and of its mark."""
 
     rate: int
-    """Of the audio, in Hz."""
+    """Sampling rate of the audio in Hz."""
     channels: int
     snr: float
-    """In dB, kept by every second of every channel."""
+    """SNR in dB that every second of every channel keeps at least."""
     step: float
-    """From one sample value to the next, where 1 is full scale (0: floats); what is added is in multiples of it."""
+    """Quantisation step of the samples, full scale 1 (0: floats); the added mark is a multiple of it."""
     block_seconds: int | None = None
     """Whole seconds that are marked at once (None: as many as memory allows); changes latency, time and memory only."""
 
@@ -103,7 +102,7 @@ class Embedder:
         self._energy = self._energy_16k = self._intended = self._rounded = self._added = self._unclipped = 0.0
 
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
-        """The samples that come next → those marked samples that nothing to come can change, of the same type."""
+        """Feed the next samples; returns the marked samples that are final, of the same type."""
         samples, self._nothing = as_float(block), block[:0]
         self._audio.append(samples)
         self._audio_16k.append(self._down.push(samples))
@@ -115,7 +114,7 @@ class Embedder:
         return self._settle(self._mark.end // self._settings.rate)
 
     def finish(self) -> NDArray[Any]:
-        """The rest: then as many samples have come out as went in. Nothing can be pushed any more."""
+        """End the audio; returns the rest, so that as many samples came out as went in."""
         length, rate = self._audio.end, self._settings.rate
         if not length:
             return self._nothing
@@ -202,7 +201,7 @@ def _fill_up(samples: NDArray[Any], multiple: int) -> NDArray[Any]:
 
 
 class _ResidualStream:
-    """What the network adds to audio at 16 kHz that arrives in a buffer, before its gain is settled.
+    """The network's residual for 16 kHz audio that arrives in a buffer, before the gain is applied.
 
     The network is made of convolutions over frames, so a block with its receptive field on both sides gives what one
     pass over everything would give.
@@ -271,7 +270,7 @@ class _ResidualStream:
     def _mark_channels(
         self, channels: dict[bytes, NDArray[np.float32]], held: range, begin: int, end: int
     ) -> dict[bytes, NDArray[np.float32]]:
-        """(held · HOP_SAMPLES,) audio of channels → what marks the hops from `begin` to `end`, and EDGE beside."""
+        """(held · HOP_SAMPLES,) audio of channels → residuals of hops `begin` to `end`, with EDGE_SAMPLES beside."""
         network = self._network
         parts = [(name, *part) for name in channels for part in split_hops(begin, end, end - begin, network.workers)]
         pieces = network.map(lambda part: self._mark_part(channels[part[0]], held, *part[1:]), parts)
@@ -281,7 +280,7 @@ class _ResidualStream:
         return waves
 
     def _mark_part(self, channel: NDArray[np.float32], held: range, begin: int, end: int) -> NDArray[np.float32]:
-        """(held · HOP_SAMPLES,) audio → what marks some of its hops, and EDGE to each side; the network sees more."""
+        """(held · HOP_SAMPLES,) audio of a channel → the residual of hops `begin` to `end`, as `_mark_channels`."""
         seen = range(max(begin - self.context, held.start), min(end + self.context, held.stop))
         first, stop = seen.start - SPECTRUM_CONTEXT_HOPS, seen.stop + SPECTRUM_CONTEXT_HOPS
         around = range(max(first, held.start), min(stop, held.stop))

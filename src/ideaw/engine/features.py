@@ -1,4 +1,4 @@
-"""Network outputs for one chunk of audio: the locating code's stream everywhere, the message's where it is asked for.
+"""Network outputs for one chunk of audio: the locating code's stream everywhere, the message's on request.
 
 Streams are summed over the bins of a tile, (hops, freq_tiles), less their local mean, and those of several channels add
 up. Stage 1 is several times as expensive as stage 2, so it runs only where a locating code was found.
@@ -20,12 +20,12 @@ MAX_INFERENCE_HOPS = 5 * FRAMES_PER_SECOND
 depend on the number of threads, so neither does any result."""
 
 READ_CONTEXT_HOPS = 4
-"""Hops to each side of those that are read that go through the network with them. The receptive field of the shipped
-one is 24, but what lies farther off changes its output less than its rounding does (docs/history.md)."""
+"""Hops of context on each side of those that are read. The receptive field of the shipped graph is 24 hops, but more
+context than this changes its output by less than its eight-bit rounding does (E59 in docs/history.md)."""
 
 
 class ChunkFeatures:
-    """What the network hears in `(n, channels)` of 16 kHz audio.
+    """Streams of locating code and message that the network extracts from `(n, channels)` of 16 kHz audio.
 
     Args:
         network: the model.
@@ -45,14 +45,14 @@ class ChunkFeatures:
         states = network.map(locate, jobs) if parallel else [locate(job) for job in jobs]
         self._states = [states[channel * len(parts) : (channel + 1) * len(parts)] for channel in range(channels)]
         self.codes = np.stack([remove_local_mean(code) for code in codes])
-        """(channels, hops, freq_tiles) of the code's stream, channel by channel."""
+        """(channels, hops, freq_tiles) of the locating code's stream, channel by channel."""
         self.code = self.codes.sum(0)
-        """(hops, freq_tiles) of the code's stream, of all channels together."""
+        """(hops, freq_tiles) of the locating code's stream, summed over the channels."""
         self._messages = np.zeros_like(codes)
         self._known = np.zeros(self.hops, bool)
 
     def message(self, *spans: tuple[int, int]) -> NDArray[np.float32]:
-        """(hops, freq_tiles) of the message's stream, known from one hop to another in these `spans`, else 0."""
+        """(hops, freq_tiles) of the message's stream in these `spans` (first hop, the one after the last); else 0."""
         wanted = np.zeros(self.hops, bool)
         for first, last in spans:
             wanted[max(first, 0) : max(last, 0)] = True
@@ -65,7 +65,7 @@ class ChunkFeatures:
     def _locate(
         self, audio: NDArray[np.float32], codes: NDArray[np.float32], job: tuple[int, int, int]
     ) -> tuple[int, StageState]:
-        """Fill in the code's stream of a channel from one hop to another; the first of them, and what `_read` needs."""
+        """Fill in the locating code's stream for a `job` (channel, first hop, end); its first hop, and state."""
         (channel, begin, end), context = job, self._network.card.context["locate"]
         first, last = max(begin - context, 0), min(end + context, self.hops)
         inside = slice(begin - first, end - first)
@@ -76,7 +76,7 @@ class ChunkFeatures:
         return begin, tuple(kind[0][:, inside] for kind in state)
 
     def _read(self, part: tuple[int, int]) -> None:
-        """Fill in the message's stream from one hop to another."""
+        """Fill in the message's stream for a `part` (first hop, the one after the last)."""
         begin, end = part
         first, last = max(begin - READ_CONTEXT_HOPS, 0), min(end + READ_CONTEXT_HOPS, self.hops)
         for states, audible, message in zip(self._states, self._audible, self._messages, strict=True):
@@ -85,7 +85,7 @@ class ChunkFeatures:
 
 
 def _cut_states(states: list[tuple[int, StageState]], first: int, last: int) -> StageState:
-    """What `locate` left of a channel, from one hop to another."""
+    """The states that `locate` left of a channel, cut to the hops from `first` to before `last`."""
     parts = [
         tuple(kind[:, max(first - begin, 0) : max(last - begin, 0)] for kind in state)
         for begin, state in states

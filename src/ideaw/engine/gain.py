@@ -14,10 +14,10 @@ MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
 """SNRs that can be asked for."""
 
 MAX_ATTEMPTS = 10
-"""How often a second that rounding made too strong is tried more quietly, before it is left unmarked."""
+"""How often the gain of a second that rounding made too strong is lowered, before the second is left unmarked."""
 
 BACKOFF = 0.998
-"""Factor by which a further attempt is lower than needed, since fewer steps round down than the gain promises."""
+"""Additional factor of such an attempt: the rounded residual weakens less than its gain does."""
 
 FLOAT_HEADROOM_DB = 1e-4
 """dB that marks are fainter than asked where samples are floats, so that single precision breaks no promise."""

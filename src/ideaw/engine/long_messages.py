@@ -23,10 +23,10 @@ MIN_PERIOD_SIGMA = 5.0
 """Standard deviations of the autocorrelation from which on seconds count as periodic."""
 
 MAX_DECODED_SECONDS = 512
-"""Seconds that are decoded one by one, the strongest; bounds the time to half a second of a CPU."""
+"""Most seconds that are decoded one by one, the strongest; bounds the time to half a second of a CPU."""
 
 MAX_BLOCK_COUNTS, MAX_BLOCK_SETS = 2, 64
-"""Hypotheses on the number of blocks, and sets of blocks that are tried for each."""
+"""Most hypotheses on the number of blocks, and most sets of blocks that are tried for each."""
 
 LONG_TRIALS = 2 * MAX_BLOCK_COUNTS * MAX_BLOCK_SETS
 """Bodies whose checks are tried at most: with seconds folded by their period and as they are."""
@@ -38,7 +38,7 @@ CUT_PENALTY_SIGMA = 5.0
 """Cost of a jump in the phase of the message, in standard deviations of a second's correlation."""
 
 MARGIN_TOLERANCE = 1e-3
-"""Relative rounding of equal margins."""
+"""Relative difference below which two margins count as equal."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class BlockCandidate:
 class LongDecoder:
     """Decoder of (seconds, slots) that may carry a long message."""
 
-    def __init__(self, rows: NDArray[np.float64], code: FecCode, blocks: LongLayout, key: bytes) -> None:
-        self._rows, self._code, self._layout, self._key = rows, code, blocks, key
+    def __init__(self, rows: NDArray[np.float64], fec: FecCode, blocks: LongLayout, key: bytes) -> None:
+        self._rows, self._fec, self._layout, self._key = rows, fec, blocks, key
 
     def decode(self) -> Message | int:
         """The message; else how many more different blocks are needed, 0 if nothing hints at a long message."""
@@ -88,11 +88,11 @@ class LongDecoder:
         energy = np.square(self._rows).sum(-1)
         strongest = np.sort(np.argsort(-energy, kind="stable")[:MAX_DECODED_SECONDS])
         passing_bits = self._layout.index_bits + 8 * self._layout.data_bytes
-        for second, llrs in zip(strongest, self._code.decode_word(self._rows[strongest]), strict=True):
+        for second, llrs in zip(strongest, self._fec.decode_word(self._rows[strongest]), strict=True):
             for bits in list_decode(llrs):
                 block = self._layout.decode_block(bits, self._key)
                 if block is not None:
-                    log_p = passing_bits * log(2) + chernoff_log_p(self._rows[second], self._code.encode(bits))
+                    log_p = passing_bits * log(2) + chernoff_log_p(self._rows[second], self._fec.encode(bits))
                     if log_p <= log(BLOCK_P):
                         yield BlockCandidate(int(second), block, log_p)
                     break
@@ -115,13 +115,13 @@ class LongDecoder:
     def _decode_sums(self, indices: NDArray[np.int64], sums: NDArray[np.float64]) -> Iterator[tuple[int, float, Block]]:
         """Decode sums of seconds (indices, slots) with known kind and index: (index, log p, block)."""
         prefix = [np.append(to_bits(LONG_KIND, KIND_BITS), to_bits(i, self._layout.index_bits)) for i in indices]
-        words = self._code.decode_word(sums, np.stack(prefix))
+        words = self._fec.decode_word(sums, np.stack(prefix))
         for index, total, llrs in zip(indices, sums, words, strict=True):
             for bits in list_decode(llrs):
                 block = self._layout.decode_block(bits, self._key)
                 if block is not None:
                     passing_bits = 8 * self._layout.data_bytes
-                    yield int(index), passing_bits * log(2) + chernoff_log_p(total, self._code.encode(bits)), block
+                    yield int(index), passing_bits * log(2) + chernoff_log_p(total, self._fec.encode(bits)), block
 
     def _solve(self, blocks: list[tuple[float, Block]], needed: int) -> Message | None:
         """The first body of `needed` blocks that passes its check; the most significant blocks are tried first."""
@@ -129,7 +129,7 @@ class LongDecoder:
         data = np.array([list(block.data) for _, block in blocks], np.uint8)
         for chosen in islice(combinations(range(min(len(blocks), needed + 2)), needed), MAX_BLOCK_SETS):
             body = values_at(np.arange(needed), points[list(chosen)], data[list(chosen)])
-            message = parse_body(body.tobytes(), len(self._code.generator), self._key)
+            message = parse_body(body.tobytes(), len(self._fec.generator), self._key)
             if message is not None:
                 return message
         return None
@@ -166,7 +166,7 @@ def fold_period(rows: NDArray[np.float64], max_period: int) -> list[NDArray[np.f
     return [np.pad(rows, ((0, -count % period), (0, 0))).reshape(-1, period, slots).sum(0)]
 
 
-def align_payloads(payloads: NDArray[np.uint8], rows: NDArray[np.float64], code: FecCode) -> NDArray[np.uint8]:
+def align_payloads(payloads: NDArray[np.uint8], rows: NDArray[np.float64], fec: FecCode) -> NDArray[np.uint8]:
     """Viterbi over the phase of the message: which of (period, bits) each of (seconds, slots) carries.
 
     One payload follows the other, except at a cut, which costs CUT_PENALTY_SIGMA.
@@ -175,7 +175,7 @@ def align_payloads(payloads: NDArray[np.uint8], rows: NDArray[np.float64], code:
         (seconds, bits).
     """
     count, period = len(rows), len(payloads)
-    correlation = rows @ (2.0 * code.encode(payloads).T - 1) / np.sqrt(np.square(rows).sum() / count)
+    correlation = rows @ (2.0 * fec.encode(payloads).T - 1) / np.sqrt(np.square(rows).sum() / count)
     previous = np.roll(np.arange(period), 1)
     traceback = np.empty((count, period), np.int64)
     best = np.zeros(period)

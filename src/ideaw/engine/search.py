@@ -1,9 +1,9 @@
 """The search for marks in audio that arrives in blocks: chunk after chunk, each analysed once, in bounded memory.
 
-Stage 2 runs backwards over everything; a matched filter in its output tells for every key at once where that key's
-locating code is. Stage 1 runs only there, and once a few seconds say beyond doubt what all say, no further. Every track
-is decoded here, once, and keeps what it says. Chunks overlap by more than a second, and what goes on from one chunk to
-the next is put together again. Audio may have several channels: their correlations add up.
+Stage 2 runs backwards over everything; a matched filter on its output locates each key's locating code. Stage 1 runs
+only there, and only as far as needed: once a few seconds give a significant message, the others are not read. Every
+track is decoded here, once, and its stretches carry the result. Chunks overlap by more than a second, and a track that
+goes on from one chunk to the next is joined. Audio may have several channels: their correlations add up.
 """
 
 import math
@@ -27,15 +27,16 @@ CHUNK_HOPS = 120 * FRAMES_PER_SECOND
 """Hops of a chunk: enough seconds to add up where a mark is faint."""
 
 READ_STRIDE, READ_ALL_UP_TO_SECONDS = 3, 5
-"""Of more seconds than these every third is read first. Once they decode beyond doubt, the others are read only beside
-seconds that contradict: a splice of other marked audio is noticed if it is no shorter."""
+"""In tracks of more than READ_ALL_UP_TO_SECONDS, every READ_STRIDE-th second is read first. Once their message is
+significant (EARLY_STOP_P), others are read only beside seconds that contradict it: a splice shorter than the stride may
+go unnoticed."""
 
 SCORE_WEIGHT_BIAS = 2.0
 """A second's weight is max(0, its score + this many standard deviations): the bias keeps weak seconds from being
 weighted by noise."""
 
 MIN_PART_SECONDS, MAX_PARTS = 2, 8
-"""Seconds in a row that say something else before they are decoded by themselves, and how many such parts are tried."""
+"""Least number of consecutive contradicting seconds that are decoded by themselves, and most such parts of a track."""
 
 PER_SECOND = ("starts", "scores", "llrs")
 """Fields of a stretch that have a row for each of its seconds."""
@@ -43,7 +44,7 @@ PER_SECOND = ("starts", "scores", "llrs")
 
 @dataclass(frozen=True)
 class MarkedStretch:
-    """Marked seconds that follow each other, and what they say together."""
+    """Marked seconds that follow each other, and their message."""
 
     key_index: int
     """Which of the keys."""
@@ -52,7 +53,7 @@ class MarkedStretch:
     scores: NDArray[np.float64]
     """The locating code's correlation in each, in standard deviations."""
     log_p: float
-    """Logarithm of a bound on the probability of such a track by accident, in one chunk."""
+    """Logarithm of a bound on the probability of such a track in one chunk without this mark."""
     llrs: NDArray[np.float32]
     """(seconds, slots): weighted soft values of the message; 0 where they were not needed."""
     first: int
@@ -60,9 +61,9 @@ class MarkedStretch:
     """The hop that the marked audio begins at, and the one after its end."""
     decoded: Decoded
     decodings: int
-    """How often seconds of this track were decoded, all attempts counted."""
+    """How often seconds of this track were decoded: each is a trial."""
     joined: bool = False
-    """Whether it was put together from several chunks, so that its seconds were not yet decoded together."""
+    """Whether it was joined from several chunks, so that its seconds were not yet decoded together."""
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Search:
     chunks: int = 0
     """How many chunks were searched."""
     stretches: list[MarkedStretch] = field(default_factory=list)
-    """What was found, in the order of its beginning."""
+    """The marked stretches so far, in order of their beginnings."""
     _audio: SampleBuffer = field(default_factory=SampleBuffer)
     _searched: int = 0
     """The hop up to which everything was searched."""
@@ -117,7 +118,7 @@ class Search:
                         self._add(stretch)
 
     def _add(self, new: MarkedStretch) -> None:
-        """Put a stretch to the others: as the continuation of one of an earlier chunk, or by itself."""
+        """Add a stretch, as the continuation of one from an earlier chunk or by itself."""
         for place, known in enumerate(self.stretches):
             if known.key_index == new.key_index and (joined := _join(known, new)):
                 self.stretches[place] = joined
@@ -136,7 +137,7 @@ class _TrackDecoder:
         self._llrs = np.zeros((len(track.starts), channels.message.carriers.slots), np.float32)
 
     def stretches(self, key_index: int, hop: int) -> Iterator[MarkedStretch]:
-        """What the track says, in the order of its seconds; positions count from `hop` on."""
+        """The stretches of the track, one for each message, in the order of its seconds; positions count from `hop`."""
         decoded = self._read()
         parts = list(self._split(0, len(self._llrs), decoded, 0))
         first, last = self._borders(parts)
@@ -181,10 +182,10 @@ class _TrackDecoder:
         return decode_seconds(self._llrs[begin:end], self._fec, self._key)
 
     def _split(self, begin: int, end: int, decoded: Decoded, min_seconds: int) -> list[tuple[int, int, Decoded]]:
-        """Seconds from `begin` to `end` in parts of one message each: (begin, end, what it says).
+        """Seconds from `begin` to `end` in parts of one message each: (begin, end, its decoding).
 
-        Seconds in a row that contradict the message of all, and decode to another one, are a part; where nothing can be
-        decoded, the halves are tried.
+        Consecutive seconds that contradict the message of all, and decode to another one, are a part; where nothing can
+        be decoded, the halves are tried.
         """
         seconds = end - begin
         min_seconds = min_seconds or max(MIN_PART_SECONDS, seconds // MAX_PARTS)
@@ -203,11 +204,11 @@ class _TrackDecoder:
             for first, last in ((begin, middle), (middle, end))
             for part in self._split(first, last, self._decode(first, last), min_seconds)
         ]
-        # Halves that say nothing by themselves may be what one message has left of itself.
+        # Halves that do not decode may belong to one faint message, so they stay together.
         return _merge(halves) if any(part.message for _, _, part in halves) else [(begin, end, decoded)]
 
     def _contradictions(self, begin: int, end: int, decoded: Decoded) -> list[tuple[int, int, Decoded]]:
-        """Seconds in a row that say something else than `decoded`, in their order: (begin, end, what they say)."""
+        """Consecutive seconds that carry another message than `decoded`, in order: (begin, end, their decoding)."""
         assert decoded.payloads is not None
         other = contradicts(self._llrs[begin:end], decoded.payloads, self._fec)
         other[1:-1] |= other[:-2] & other[2:]
@@ -216,14 +217,14 @@ class _TrackDecoder:
         parts = []
         for first, last in sorted(longest):
             if MIN_PART_SECONDS <= last - first < end - begin:
-                said = self._decode(first, last)
-                # Weak seconds contradict too; only those that surely say something else are another part.
-                if said.message not in (None, decoded.message) and said.p_value < SPLICE_P:
-                    parts.append((first, last, said))
+                part = self._decode(first, last)
+                # Weak seconds contradict too; only those with a significant other message are another part.
+                if part.message not in (None, decoded.message) and part.p_value < SPLICE_P:
+                    parts.append((first, last, part))
         return parts
 
     def _borders(self, parts: list[tuple[int, int, Decoded]]) -> tuple[int, int]:
-        """First hop of the marked audio and the one after its last, told by code and, where it is known, message."""
+        """First hop of the marked audio and the one after its last, from locating code and message if known."""
         channels = self._channels
         streams = [(self._features.code, channels.code.carriers, channels.code_symbols[None])]
         if any(part.payloads is not None for _, _, part in parts):
@@ -244,7 +245,7 @@ def _read_first(seconds: int) -> NDArray[np.bool_]:
 
 
 def _merge(parts: list[tuple[int, int, Decoded]]) -> list[tuple[int, int, Decoded]]:
-    """The parts, with those as one that follow each other and say the same."""
+    """The parts, with neighbours of the same message merged."""
     merged = parts[:1]
     for begin, end, decoded in parts[1:]:
         first, _, before = merged[-1]
@@ -263,18 +264,18 @@ def _p_value(decoded: Decoded) -> float:
 
 
 def _join(known: MarkedStretch, new: MarkedStretch) -> MarkedStretch | None:
-    """Two stretches as one, if the later goes on with the seconds of the earlier and says nothing else; else None."""
+    """Two stretches as one, if the later continues the seconds of the earlier and their messages agree; else None."""
     messages = {stretch.decoded.message for stretch in (known, new)} - {None}
     apart = np.abs(new.starts[:, None] - known.starts)
     step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES_PER_SECOND)
     if len(messages) > 1 or (apart.min() > MAX_DRIFT_HOPS and step > MAX_DRIFT_HOPS):
         return None
-    # A second that both know was perhaps cut off in one of them: it is taken from where it correlates better.
+    # A second in both chunks may be cut off in one of them: it is taken from where it correlates better.
     same, better = apart < FRAMES_PER_SECOND // 2, new.scores[:, None] > known.scores
-    kept = ~np.concatenate([(same & better).any(0), (same & ~better).any(1)])
-    rows = {name: np.concatenate([getattr(known, name), getattr(new, name)])[kept] for name in PER_SECOND}
+    unique = ~np.concatenate([(same & better).any(0), (same & ~better).any(1)])
+    rows = {name: np.concatenate([getattr(known, name), getattr(new, name)])[unique] for name in PER_SECOND}
     order = np.argsort(rows["starts"])
-    sources = np.repeat([0, 1], [len(known.starts), len(new.starts)])[kept][order]
+    sources = np.repeat([0, 1], [len(known.starts), len(new.starts)])[unique][order]
     return replace(
         known,
         log_p=min(known.log_p, new.log_p),

@@ -1,4 +1,4 @@
-"""The levels at which something is believed, from a candidate to a found file, all in one place.
+"""All significance levels of detection in one place, from a candidate track to a found file.
 
 The null hypothesis is audio without a mark of the key. Carriers have pseudo-random signs drawn from the key, so the
 evidence is then a sum of values with independent random signs, whatever the audio is, and its probability is bounded:
@@ -6,10 +6,10 @@ by Hoeffding for tracks (`correlate.py`), by Chernoff for words (`modem/soft_dec
 """
 
 CANDIDATE_P = 0.05
-"""Probability of a track by accident below which its message is decoded, which says more than the code does."""
+"""p-value of a track below which its message is decoded; weak, since the message carries most of the evidence."""
 
 POOL_ALL_ABOVE_P = 1e-12
-"""Probability above which a track may be the strongest part of a faint mark all through the audio."""
+"""p-value of the strongest track above which all seconds of the chunk are pooled too, since the mark may be faint."""
 
 MESSAGE_P = 1e-4
 """Level at which a message is accepted; a bound, since all words that pass the check are counted (union bound).
@@ -25,13 +25,13 @@ EARLY_STOP_P = 1e-9
 """Level at which a message of one payload is accepted without looking for a long one."""
 
 SPLICE_P = 1e-6
-"""Probability of another message by accident below which seconds that contradict are taken for spliced in."""
+"""p-value of another message below which contradicting seconds are taken for a splice."""
 
 FILE_P = 1e-6
-"""Probability of an accident below which a mark counts as found: one in a million files …"""
+"""p-value below which a mark counts as found: one false alarm in a million files …"""
 
 FALSE_ALARM_HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
 
 SAME_KEY_P = 1e-3
-"""The same probability for further stretches of a key of which a mark was found."""
+"""p-value below which further stretches of a key are listed, once a mark of that key was found."""

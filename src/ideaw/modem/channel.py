@@ -22,12 +22,12 @@ from ideaw.modem.fec import FecCode, fec_code
 from ideaw.modem.locating_code import locating_code, scrambler
 
 MAX_CACHED_CHANNELS = 64
-"""Channels of keys that are kept once they were drawn, of all models together."""
+"""Most channels that stay in memory once they were drawn, of all keys and models together."""
 
 
 @dataclass(frozen=True, eq=False)
 class BitChannel:
-    """How some bits of a second travel: an error-correcting code onto slots, carriers from there onto tiles."""
+    """How some bits of a second travel: FEC maps them onto slots, carriers spread the slots over tiles."""
 
     fec: FecCode
     carriers: Carriers
@@ -46,7 +46,7 @@ class KeyChannels:
     """Whether the locating code scrambles the message's slots."""
 
     def scrambler(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
-        """(…, code_bits) → (…, message_slots) of −1 and +1, by which the message's symbols are multiplied."""
+        """Locating codes (…, code_bits) → (…, message_slots) of −1 and +1, factors of the message's symbols."""
         if self.scrambled_by_code:
             return scrambler(code, self.message.fec.generator)
         return np.ones((*code.shape[:-1], self.message.carriers.slots), np.float32)
@@ -86,7 +86,15 @@ class KeyChannels:
 def key_channels(
     key: bytes, message: tuple[int, int], code: tuple[int, int], bins: int, scrambled_by_code: bool
 ) -> KeyChannels:
-    """The channels of a key for models with (bits, slots) of `message` and `code` and so many `bins`."""
+    """The channels of a key.
+
+    Args:
+        key: its bytes.
+        message: (bits, slots) of the message.
+        code: (bits, slots) of the locating code.
+        bins: width of a watermark stream.
+        scrambled_by_code: whether the locating code scrambles the message's slots.
+    """
     name = f"{message[0]}+{code[0]}"
 
     def channel(kind: str, bits: int, slots: int, tile_frames: TileFrames) -> BitChannel:

@@ -1,4 +1,4 @@
-"""Small codes, decoded by correlation with every code word: exact maximum likelihood and exact MAP; and no code."""
+"""FEC of few bits, decoded by correlation with every word: exact maximum likelihood and exact MAP; and no FEC."""
 
 import hashlib
 from functools import cached_property
@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 from ideaw.modem.soft_decision import Bits, FecCode, Real, SoftCode, clip_to_float32, llr_scale, logsumexp
 
 MAX_EXHAUSTIVE_BITS = 12
-"""Up to here all 2^bits words are compared."""
+"""Most bits of which all 2^bits words are compared."""
 
 MAX_EXHAUSTIVE_SLOTS = 640
+"""Most slots of such an FEC."""
 
 NUM_ROW_CANDIDATES, MAX_COMPARED_WORDS = 64, 1_024
-"""How rows of a generator are chosen: out of so many, by their distance from so many words of the rows before."""
+"""Candidates for each row of a generator matrix, and most words of the rows before that they are compared with."""
 
 
 class Uncoded(FecCode):
-    """No code: every slot is a bit."""
+    """No FEC: every slot is a bit."""
 
     def decode_word(self, llrs: NDArray[np.floating], prefix: Bits | None = None) -> NDArray[np.float32]:
         decoded = np.array(llrs, np.float64)
@@ -31,11 +32,11 @@ class Uncoded(FecCode):
 
 
 class ExhaustiveCode(SoftCode):
-    """A code of which all words are compared."""
+    """An FEC of which all words are compared."""
 
     @classmethod
     def of(cls, bits: int, slots: int) -> "ExhaustiveCode":
-        """The code of so many bits in so many slots."""
+        """The FEC of `bits` bits in `slots` slots."""
         return cls(_generator(bits, slots))
 
     @cached_property
@@ -72,7 +73,7 @@ class ExhaustiveCode(SoftCode):
 
 
 def all_words(bits: int) -> NDArray[np.uint8]:
-    """(2^bits, bits): all words of so many bits, the first bit the slowest."""
+    """(2^bits, bits): all words of so many bits in counting order, the first bit the highest."""
     return (np.arange(1 << bits)[:, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
 
 
@@ -89,7 +90,7 @@ def bit_llrs_of_words(scores: NDArray[Real], scale: NDArray[Real] | float) -> ND
 
 
 def _generator(bits: int, slots: int) -> NDArray[np.uint8]:
-    """(bits, slots): half of the slots, or one for each bit, are systematic, the others parities.
+    """The generator matrix (bits, slots): half of the slots, or one for each bit, are systematic, the others parities.
 
     Greedy: the parities of a row are those of NUM_ROW_CANDIDATES pseudo-random ones with the largest minimum distance
     from the words of the rows before and, of these, the fewest words at that distance.

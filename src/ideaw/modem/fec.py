@@ -1,7 +1,7 @@
-"""Forward error correction: which code carries so many bits in so many slots, always the same one.
+"""Forward error correction (FEC): for each number of bits and slots there is one fixed linear code.
 
-Decoding is soft: it starts from LLRs of slots, so that a slot received with confidence counts for more. Small codes are
-decoded exhaustively, large ones are tail-biting convolutional codes.
+Decoding is soft: it starts from LLRs of slots, so that a slot received with confidence counts for more. FEC of up to
+MAX_EXHAUSTIVE_BITS bits is decoded exhaustively; for more bits it is a tail-biting convolutional code.
 """
 
 from functools import cache
@@ -46,18 +46,18 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 4
-"""Version of codes and carriers; a mark can be decoded only with those it was made with.
+"""Version of FEC and carriers; a mark can be decoded only with those it was made with.
 
-1 had block codes over 98 slots, 2 tiles of one length, 3 the code of 10+10 in all slots of its messages.
+1 had block codes over 98 slots, 2 tiles of one length; 3 scrambled all message slots of 10+10 by the locating code.
 """
 
 USUAL_SLOTS = 540
-"""Slots of the usual codes, about: five tiles each. With 98 slots of the same total energy the best code of 46 bits
-that we know needs 1 dB more."""
+"""Approximate number of slots: five tiles of a message each, or seven of a locating code. With 98 slots of the same
+total energy the best FEC of 46 bits that we know needs 1 dB more."""
 
 
 def fec_exists(bits: int, slots: int) -> bool:
-    """Whether there is a code that carries `bits` bits in `slots` slots."""
+    """Whether there is an FEC that carries `bits` bits in `slots` slots."""
     if bits == slots:
         return bits >= 0
     if 1 <= bits <= MAX_EXHAUSTIVE_BITS:
@@ -66,7 +66,7 @@ def fec_exists(bits: int, slots: int) -> bool:
 
 
 def usual_slots(bits: int) -> int:
-    """Slots of the code of so many bits, where the carriers leave the choice."""
+    """Slots of the FEC of so many bits, where the carriers leave the choice."""
     if bits <= MAX_EXHAUSTIVE_BITS:
         return bits * (USUAL_SLOTS // bits) if bits else 0
     # A multiple of four per bit, so that a quarter of them can be systematic.
@@ -75,7 +75,7 @@ def usual_slots(bits: int) -> int:
 
 @cache
 def fec_code(bits: int, slots: int) -> FecCode:
-    """The code that carries `bits` bits in `slots` slots; `fec_exists` must hold."""
+    """The FEC that carries `bits` bits in `slots` slots; `fec_exists` must hold."""
     assert fec_exists(bits, slots)
     if bits == slots:
         return Uncoded(np.eye(bits, dtype=np.uint8))

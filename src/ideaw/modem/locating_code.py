@@ -8,22 +8,23 @@ from numpy.typing import NDArray
 from ideaw.keys import PUBLIC, derive
 
 LOCATING_CODE_LABEL = b"locating code"
+"""Purpose under which a key's locating code is derived."""
 
 
 def locating_code(bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-    """The code of a key: (bits,) zeros and ones; at most 256."""
+    """The locating code of a key: (bits,) zeros and ones; at most 256 bits."""
     return np.unpackbits(np.frombuffer(derive(key, LOCATING_CODE_LABEL), np.uint8))[:bits]
 
 
 def scrambler(code: NDArray[np.integer], generator: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Signs by which the locating code scrambles the slots of a message.
 
-    Scrambled slots carry the code's bits too, each in about half of them: a receiver that knows the code loses nothing,
-    one that does not has a second observation of it. Systematic slots stay as they are, so that they can be decoded
-    without the code.
+    Scrambled slots carry the locating code's bits too, each in about half of them: a receiver that knows the locating
+    code loses nothing, one that does not has a second observation of it. Systematic slots are not scrambled, so that
+    they can be decoded without it.
 
     Args:
-        code: (…, bits) zeros and ones.
+        code: (…, bits) zeros and ones of the locating code.
         generator: (message bits, slots) of the FEC; a column of weight 1 is a systematic slot.
 
     Returns:

@@ -1,13 +1,13 @@
-"""Soft-decision decoding: what all linear codes here share, and the large ones, tail-biting convolutional codes.
+"""Soft-decision decoding: what all FEC here shares, and tail-biting convolutional codes for many bits.
 
 Conventions: an LLR is positive for 1; a *score* is the correlation of LLRs with a code word in ±1. Half the score is
 the log-likelihood of the word up to a constant, which is why differences of scores are halved to give LLRs of bits.
 
 Tail-biting codes have memory 10 and are decoded on the circular trellis both ways: max-log gives the maximum-likelihood
 word (Viterbi's algorithm with margins), log-sum-exp the posterior of each bit (BCJR/MAP). Going around the circle
-several times, instead of once per starting state, is nearly maximum likelihood: of lost words of 46 bits one in eight,
-of those of 22 bits every other one scores lower than the word that was sent. Some slots are systematic: where there is
-too little energy for the right word, a wrong one has fewer wrong bits.
+several times, instead of once per starting state, is nearly maximum likelihood: of the words that are decoded wrongly,
+one in eight at 46 bits and one in two at 22 bits scores lower than the word that was sent. Some slots are systematic:
+where there is too little energy for the right word, a wrong one has fewer wrong bits.
 """
 
 from abc import ABC, abstractmethod
@@ -24,24 +24,25 @@ Real = TypeVar("Real", bound=np.floating)
 Bits = NDArray[np.integer | np.bool_]
 
 MAX_HELD_SCORES = 1 << 22
-"""Scores of words or states that are held at a time; bounds the memory."""
+"""Most scores of words or states that are held at a time; bounds the memory."""
 
 MIN_LLR_SHARE = 1e-4
-"""Share of the largest LLR of a block below which differences are rounding; a bit without evidence keeps this much."""
+"""Least magnitude of a decoded LLR, as a share of the block's largest input LLR: smaller values are rounding."""
 
 LLR_SCALE = 0.5
 """Nats of log-likelihood per unit of score; one half takes LLRs at face value."""
 
 MAX_LLR_SCALE = 1e20
-"""At this scale the sum over words is their maximum already, and beyond it would overflow."""
+"""Largest scale used: the sum over words equals their maximum there, and larger ones would overflow."""
 
 NEGLIGIBLE_NATS = 40.0
 """A term that is smaller than the largest by so many nats adds nothing to a sum."""
 
 MEMORY_BITS = 10
-"""Earlier bits that a slot can depend on."""
+"""Memory of the convolutional code: earlier bits that a slot can depend on."""
 
 NUM_STATES = 1 << MEMORY_BITS
+"""States of the trellis."""
 
 GENERATOR_POLYNOMIALS = (
     0x6E5, 0x5FB, 0x59D, 0x5D1, 0x675, 0x6F9, 0x6C7, 0x7D5, 0x4D7,
@@ -51,14 +52,16 @@ GENERATOR_POLYNOMIALS = (
 of the code of all up to it; two alone have free distance 14, the best known for two."""
 
 SHORT_RING_BITS = 3 * MEMORY_BITS
-"""Codes of fewer bits have more systematic slots: circular decoding misses the best word there anyway."""
+"""With fewer bits the FEC has more systematic slots: circular decoding misses the best word there anyway."""
 
 MAX_SLOTS_PER_BIT = 24
+"""Reciprocal of the lowest rate: one slot for each polynomial, and a quarter of them systematic."""
 
 MIN_TRELLIS_STEPS = 9 * MEMORY_BITS
-"""Steps around the circle, in whole turns, after which the unknown starting state does not matter."""
+"""Least number of steps around the circle, in whole turns, after which the unknown starting state does not matter."""
 
 _CHERNOFF_LAMBDAS = np.geomspace(0.05, 20, 24)
+"""Values of λ in Chernoff's bound, for slots of RMS 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,7 @@ class FecCode(ABC):
 
 
 class SoftCode(FecCode):
-    """A code that is decoded by comparing scores, block by block."""
+    """FEC that is decoded by comparing scores of words, block by block."""
 
     def decode_word(self, llrs: NDArray[np.floating], prefix: Bits | None = None) -> NDArray[np.float32]:
         batch = np.shape(llrs)[:-1]
@@ -175,7 +178,7 @@ class TailBitingCode(SoftCode):
 
     @classmethod
     def of(cls, bits: int, slots_per_bit: int) -> "TailBitingCode":
-        """The code of so many bits at rate 1 / `slots_per_bit`."""
+        """The FEC of `bits` bits at rate 1 / `slots_per_bit`."""
         systematic = slots_per_bit // (3 if bits < SHORT_RING_BITS else 4)
         polynomials = (1,) * systematic + GENERATOR_POLYNOMIALS[: slots_per_bit - systematic]
         # What the first bit adds to the slots of its own step and of those after it; other rows are rotations.

@@ -1,4 +1,4 @@
-"""Pictures of a mark, as the paper draws them: waveform with tenfold residual, spectrograms, where a mark was result.
+"""Pictures of a mark, as the paper draws them: waveform with tenfold residual, spectrograms, where a mark was found.
 
 Drawn without pyplot, so that nothing depends on a display; needs matplotlib, from the extra `bench`.
 """
@@ -103,7 +103,7 @@ def comparison(
     host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, masking: Masking, suffix: str = ".png"
 ) -> bytes:
     """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both and of that,
-    and the moment at which most of it may be masking."""
+    and the moment at which the difference is most audible."""
     first, second = mix(host), mix(marked)
     figure = Figure(figsize=(10, 10), dpi=120, layout="constrained")
     grid = figure.add_gridspec(3, 2)
