@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.blocks import Progress, Resampler, network_length, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
+from ideaw.audio.samples import check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
 from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P, SAME_KEY_P
 from ideaw.errors import IdeawError
-from ideaw.hypotheses import Hypothesis, Screening, Speeds, count_hypotheses, excerpt_for
+from ideaw.hypotheses import Hypothesis, Screening, check_speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
 from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
@@ -80,12 +81,19 @@ class Detector:
 
     Args:
         network: the model, which has a locating code.
-        keys: whose marks are looked for.
-        speeds: which other speeds are tried where nothing is found.
+        keys: whose marks are looked for, one at least.
+        speeds: which other speeds are tried where nothing is found: "none", "near" or "all".
+
+    Raises:
+        ModelError: the model has no locating code.
+        IdeawError: there are no keys, or `speeds` is not known.
     """
 
-    def __init__(self, network: Network, keys: Sequence[Key], speeds: Speeds = "near") -> None:
-        self._network, self._keys, self._speeds = network, keys, speeds
+    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = "near") -> None:
+        network.require_locating_code()
+        if not len(keys):
+            raise IdeawError("there are no keys to look for; give at least one")
+        self._network, self._keys, self._speeds = network, keys, check_speeds(speeds)
         self._channels = [network.channels(key) for key in keys]
 
     @single_threaded_blas()
@@ -120,12 +128,11 @@ class Detector:
             progress(1.0)
         return best
 
-    def detect_stream(
-        self, blocks: Iterable[NDArray[np.floating]], rate: int, latency_seconds: int
-    ) -> Iterator[Detection]:
+    def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
         """Intermediate answers for the mix of `(n, channels)` blocks at `rate` Hz, one per chunk, and the final one.
 
         Raises:
+            AudioError: a block is no audio, or differs from the first in its channels.
             IdeawError: `latency_seconds`, after which a complete mark is reported at the latest, is too short.
         """
         if latency_seconds < MIN_STREAM_ANSWER_SECONDS:
@@ -135,7 +142,7 @@ class Detector:
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
         trials = TrialCounter(1, self._keys)
-        for block in blocks:
+        for _, block in check_stream(blocks):
             length += len(block)
             with single_threaded_blas():
                 search.push(resampler.push(Hypothesis().select(block)))

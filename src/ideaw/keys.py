@@ -17,12 +17,13 @@ from typing import Any, NoReturn, Self, SupportsIndex
 from ideaw.errors import FileError, IdeawError, error_reason
 
 NEW_KEY_BYTES = 32
-"""Length of keys that `Key.fresh` makes."""
+"""Length in bytes of keys that `Key.fresh` makes."""
 
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 64
-"""Lengths of keys that are accepted: from 128 bits up to the block of SHA-256, which HMAC uses as it is."""
+"""Accepted lengths: from 128 bits up to the block of SHA-256, beyond which HMAC would hash the key first."""
 
 FINGERPRINT_BYTES = 8
+"""Length of a fingerprint, which is written as 16 hexadecimal digits."""
 
 _READABLE_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
@@ -54,12 +55,15 @@ class Key(bytes):
 
     @classmethod
     def fresh(cls) -> Self:
-        """Make a key of 256 bits from the system's source of randomness."""
+        """Make a random key of 256 bits, from the operating system's secure generator."""
         return cls(secrets.token_bytes(NEW_KEY_BYTES))
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Parse hexadecimal digits; spaces and line ends are ignored.
+        """Parse a key.
+
+        Args:
+            text: 32 to 128 hexadecimal digits; spaces and line ends are ignored.
 
         Raises:
             IdeawError: `text` is no key; it is not repeated in the error.
@@ -73,6 +77,9 @@ class Key(bytes):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read a key file; one that group or others may read is used, with a warning in the log "ideaw".
+
+        Args:
+            path: a file of 32 to 128 hexadecimal digits, such as `write` makes.
 
         Raises:
             FileError: The file cannot be read, or holds no key.
@@ -93,7 +100,10 @@ class Key(bytes):
         return key
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a new file that only its owner may read.
+        """Write the key to a new file that only the user who runs this may read.
+
+        Args:
+            path: the file, which must not exist.
 
         Raises:
             FileError: The file exists already (keys are never overwritten), or cannot be written.

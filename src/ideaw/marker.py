@@ -1,8 +1,7 @@
 """The front door: load a model, mark audio, find the mark again; arrays, streams or files.
 
-Marking goes: samples → 16 kHz, channel by channel → the network's residual → back to the rate of the samples → added to
-the untouched original (`engine/embedder.py`). Detection goes: the mix at 16 kHz → the locating code's place → the
-message; where that says nothing, the channels apart, and other speeds (`detector.py`).
+Marking: samples → 16 kHz → the network's residual → back to their rate → added to the original (`engine/embedder.py`).
+Detection: the mix at 16 kHz → locating code → message; else channels apart, and other speeds (`detector.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from ideaw.audio.blocks import Progress, split_blocks, with_progress
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
-from ideaw.audio.samples import as_float, check_samples, check_source, check_stream, integer_rate, quantisation_step
+from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.write import check_distinct, create_audio, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
-from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, stream_block_seconds
+from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
 from ideaw.engine.gain import check_snr
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
-from ideaw.hypotheses import Speeds, check_speeds
+from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.models import find_model
 from ideaw.payload.framing import plan_blocks
@@ -54,8 +53,7 @@ class Marker(SegmentMarker):
     """One model with a key; made by `load`. It may be shared between threads, and pickled while its key is public.
 
     Samples are `(n,)` or `(n, channels)` floats or integer PCM, 1 s or more, up to 16 channels; rates whole numbers of
-    Hz from 8,000 to 192,000. Wrong ones raise `AudioError`, files that cannot be read or written `FileError`.
-    `progress` is called with the share of the work that is done, 0 to 1.
+    Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1.
     """
 
     @single_threaded_blas()
@@ -78,21 +76,29 @@ class Marker(SegmentMarker):
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
             MessageError: the message is empty, or does not fit into this audio.
+            IdeawError: `snr` is not from 0 to 100 dB.
         """
-        array = np.asarray(samples)
-        floats = as_float(array)
+        floats = as_float(array := np.asarray(samples))
         rate, plan = check_samples(floats, rate), self._plan(message)
         plan.check_seconds(len(array) / rate)
-        embedder = self._embedder(plan, rate, floats.shape[1], quantisation_step(array.dtype), snr)
+        embedder = self._embedder(plan, rate, snr, None, floats.shape[1], quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
-        marked = np.concatenate([*map(embedder.push, blocks), embedder.finish()])
+        marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
         return marked
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]
     ) -> list[NDArray[Any]]:
-        """Mark many short pieces of one rate on all threads, with one text or bytes for all or a list of messages."""
+        """Mark many short pieces on all threads, with the card's SNR.
+
+        Args:
+            arrays, rate: the pieces, each as the samples of `embed`, and the rate of all in Hz.
+            messages: one text or bytes for all, or a list of one message for each piece.
+
+        Raises:
+            IdeawError: as `embed`, or there is another number of messages than of pieces.
+        """
         texts = [messages] * len(arrays) if isinstance(messages, str | bytes) else list(messages)
         if len(texts) != len(arrays):
             raise IdeawError(f"{len(arrays)} arrays need one message, or a list of {len(arrays)}, not of {len(texts)}")
@@ -110,25 +116,17 @@ class Marker(SegmentMarker):
     ) -> Iterator[NDArray[Any]]:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
-        `blocks` are of one type and number of channels. A sample comes out at most `latency` seconds after it went in:
-        3 or more, and the more the faster. Raises as `embed`, after the last block what only the end can tell.
+        Args:
+            blocks: samples, all of one type and number of channels.
+            rate, message, snr: as for `embed`.
+            latency: seconds, 3 or more, after which a sample comes out at the latest; more is faster.
+
+        Raises:
+            IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
         plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
-        embedder = None
-        for array, floats in check_stream(blocks):
-            if embedder is None:
-                step = quantisation_step(array.dtype)
-                embedder = self._embedder(plan, rate, floats.shape[1], step, snr, block_seconds)
-            for piece in split_blocks(array, ARRAY_BLOCK_SECONDS * rate):
-                with single_threaded_blas():
-                    marked = embedder.push(piece)
-                if len(marked):
-                    yield marked
-        if embedder is not None:
-            with single_threaded_blas():
-                marked = embedder.finish()
-            yield marked
-            embedder.check()
+        start = partial(self._embedder, plan, rate, snr, block_seconds)
+        yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
 
     @single_threaded_blas()
     def embed_file(
@@ -140,9 +138,14 @@ class Marker(SegmentMarker):
         snr: float | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Mark the file `source` as `target`, another file, which appears whole or not at all; else as `embed`.
+        """Mark a file as another one, which appears whole or not at all; rate, channels, length and usual tags stay.
 
-        The target's extension gives the format; rate, channels, length and usual tags stay.
+        Args:
+            source, target: the two files; the target's extension gives its format.
+            message, snr, progress: as for `embed`.
+
+        Raises:
+            AudioError, MessageError, FileError: as `embed`, or a file cannot be read or written.
         """
         check_distinct(source, target)
         plan = self._plan(message)
@@ -151,17 +154,11 @@ class Marker(SegmentMarker):
             check_source(rate, channels, length)
             if length is not None:
                 plan.check_seconds(length / rate)
-            step = stored_step(target, recording.encoding)
-            embedder, read = self._embedder(plan, rate, channels, step, snr), 0
+            embedder = self._embedder(plan, rate, snr, None, channels, stored_step(target, recording.encoding))
             with create_audio(target, rate, channels, recording.encoding, length) as write:
-                for block in with_progress(recording.checked_blocks(), length, progress):
-                    read += len(block)
-                    marked = embedder.push(block)
-                    if len(marked):
-                        write(marked)
-                write(embedder.finish())
-                if read != length:
-                    plan.check_seconds(read / rate)
+                for marked in embedder.run(with_progress(recording.checked_blocks(), length, progress)):
+                    write(marked)
+                plan.check_seconds(embedder.length / rate)
                 embedder.check()
         if progress:
             progress(1.0)
@@ -183,8 +180,7 @@ class Marker(SegmentMarker):
             speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
 
         Raises:
-            AudioError: the samples cannot be searched.
-            IdeawError: `keys` is empty or holds no keys, or `speeds` is not known.
+            AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` is not known.
         """
         detector, floats = self._detector(keys, speeds), as_float(samples)
         rate = check_samples(floats, rate)
@@ -199,13 +195,17 @@ class Marker(SegmentMarker):
         keys: Sequence[Key] | None = None,
         latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
-        """Search audio that arrives in blocks, in its mix: what is known by now, every few seconds and at the end.
+        """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
-        A mark is told at most `latency` seconds after it was complete: 5 or more, and the more the surer, since only
-        the seconds of so long a stretch add up. All answers count as trials.
+        Args:
+            blocks: samples, all of one number of channels.
+            rate, keys: as for `detect`.
+            latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
+
+        Raises:
+            IdeawError: as `detect`, or `latency` is too short.
         """
-        floats = (floats for _, floats in check_stream(blocks))
-        yield from self._detector(keys, "none").detect_stream(floats, integer_rate(rate), latency)
+        yield from self._detector(keys, "none").detect_stream(blocks, integer_rate(rate), latency)
 
     def detect_file(
         self,
@@ -216,7 +216,15 @@ class Marker(SegmentMarker):
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> Detection:
-        """Search the file at `path` as `detect` does; one that is longer than `longest` seconds raises `AudioError`."""
+        """Search the file at `path`, of any length.
+
+        Args:
+            keys, speeds, progress: as for `detect`.
+            longest: seconds that are searched at most (None: any length).
+
+        Raises:
+            AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
+        """
         detector = self._detector(keys, speeds)
         with open_audio(path) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
@@ -228,18 +236,13 @@ class Marker(SegmentMarker):
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
-        self, plan: Plan, rate: int, channels: int, step: float, snr: float | None, block_seconds: int | None = None
+        self, plan: Plan, rate: int, snr: float | None, block_seconds: int | None, channels: int, step: float
     ) -> Embedder:
-        self.network.require_locating_code()
         settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card.snr), step, block_seconds)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
-        self.network.require_locating_code()
-        if keys is not None and not len(keys):
-            raise IdeawError("there are no keys to look for; give at least one")
-        wanted = [self._key] if keys is None else list(map(require_key, keys))
-        return Detector(self.network, wanted, check_speeds(speeds))
+        return Detector(self.network, [self._key] if keys is None else list(map(require_key, keys)), speeds)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._key != PUBLIC:

@@ -44,38 +44,49 @@ class SegmentMarker:
         return self.card.code_bits
 
     def capacity(self, seconds: float) -> int:
-        """How many bytes of text or other data fit into audio of so many seconds; 0 if it is too short for any."""
+        """How many bytes of text or other data fit into audio of `seconds` seconds; 0 if it is too short for any."""
         return capacity(seconds, self.message_bits)
 
     @single_threaded_blas()
     def embed_segment(
         self, x: ArrayLike, message_bits: ArrayLike, code_bits: ArrayLike, snr: float | None = None
     ) -> NDArray[Any]:
-        """Segments marked with bits as they are given; shape and type stay.
+        """Mark segments of one second with raw bits; shape and type stay.
 
         Args:
-            x: `(16000,)` or `(batch, 16000)`.
+            x: `(16000,)` or `(batch, 16000)` samples at 16 kHz, floats of full scale 1 or integer PCM.
             message_bits: `(message_bits,)` or `(batch, message_bits)` zeros and ones.
-            code_bits: the same of the locating code.
-            snr: in dB (None: the card's).
+            code_bits: `(code_bits,)` or `(batch, code_bits)` zeros and ones of the locating code.
+            snr: dB that every segment keeps at least (None: the card's).
 
         Raises:
             AudioError: the segments have another shape or are not finite.
             MessageError: the bits have another shape or are not all 0 or 1.
+            IdeawError: `snr` is not from 0 to 100 dB.
         """
         array = np.asarray(x)
         audio = check_segments(array)
         message = check_bits(message_bits, len(audio), self.message_bits, "message")
         code = check_bits(code_bits, len(audio), self.code_bits, "code")
-        kept, step = check_snr(snr, self.card.snr), quantisation_step(array.dtype)
-        marked = embed_segments(self.network, self._channels, audio, message, code, kept)
+        min_snr, step = check_snr(snr, self.card.snr), quantisation_step(array.dtype)
+        marked = embed_segments(self.network, self._channels, audio, message, code, min_snr)
         pairs = zip(audio, marked - audio, strict=True)
-        fitted = [fit_to_grid(residual, host, kept, SEGMENT_SAMPLES, step) for host, residual in pairs]
+        fitted = [fit_to_grid(residual, host, min_snr, SEGMENT_SAMPLES, step) for host, residual in pairs]
         return restore(audio + np.stack(fitted), audio, array.dtype).reshape(array.shape)
 
     @single_threaded_blas()
     def extract_segment(self, y: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """`(16000,)` or `(batch, 16000)` → LLRs of message and code, `(bits,)` or `(batch, bits)`; positive = 1."""
+        """Read segments of one second whose place is known to within 62 ms.
+
+        Args:
+            y: `(16000,)` or `(batch, 16000)` samples at 16 kHz.
+
+        Returns:
+            LLRs of message and locating code, `(bits,)` or `(batch, bits)` each, positive for 1.
+
+        Raises:
+            AudioError: the segments have another shape or are not finite.
+        """
         array = np.asarray(y)
         message, code = extract_segments(self.network, self._channels, check_segments(array))
         return (message[0], code[0]) if array.ndim == 1 else (message, code)

@@ -21,7 +21,23 @@ def embed_file(
     snr: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Mark the file `source` as `target` under the public key; see `Marker.embed_file`."""
+    """Mark a file as another one under the public key, as `Marker.embed_file` does.
+
+    Args:
+        source: the audio file to mark.
+        target: the file to write, which appears whole or not at all; its extension gives the format.
+        message: text, bytes, or a sequence of zeros and ones.
+        model: name of a packaged model, or path of a model folder that you trust (None: the default).
+        snr: dB that every second of every channel keeps at least (None: the card's).
+        progress: called with the share of the work that is done, 0 to 1.
+
+    Raises:
+        AudioError: the audio cannot be marked, or the mark would round or clip away.
+        FileError: a file cannot be read or written.
+        MessageError: the message is empty, or does not fit into this audio.
+        ModelError: there is no such model.
+        IdeawError: `snr` is not from 0 to 100 dB.
+    """
     _shared(model).embed_file(source, target, message, snr=snr, progress=progress)
 
 
@@ -33,7 +49,21 @@ def detect_file(
     speeds: Speeds = "near",
     progress: Progress | None = None,
 ) -> Detection:
-    """Search the file at `path` for a mark; see `Marker.detect_file`."""
+    """Search a file for a mark, as `Marker.detect_file` does.
+
+    Args:
+        path: the audio file, of any length.
+        model: name of a packaged model, or path of a model folder that you trust (None: the default).
+        keys: whose marks are looked for (None: the public key).
+        speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+        progress: called with the share of the work that is done, 0 to 1.
+
+    Raises:
+        AudioError: the audio cannot be searched.
+        FileError: the file cannot be read.
+        ModelError: there is no such model.
+        IdeawError: `keys` holds none or no keys, or `speeds` is not known.
+    """
     return _shared(model).detect_file(path, keys=keys, speeds=speeds, progress=progress)
 
 

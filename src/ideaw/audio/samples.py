@@ -18,6 +18,7 @@ MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 192_000
 """Accepted sampling rates."""
 
 MAX_CHANNELS = 16
+"""Most channels that are accepted."""
 
 MIN_SECONDS = 1.0
 """One segment: the least that can carry a mark."""

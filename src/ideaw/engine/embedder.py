@@ -6,18 +6,27 @@ audio, never by what happened to arrive together, so the result is the same to t
 and with any number of threads up to rounding.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length
+from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length, split_blocks
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.samples import MIN_LEVEL_DBFS, as_float, check_length, check_not_silent, restore
+from ideaw.audio.samples import (
+    MIN_LEVEL_DBFS,
+    as_float,
+    check_length,
+    check_not_silent,
+    check_stream,
+    quantisation_step,
+    restore,
+)
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
 from ideaw.engine.gain import GainEnvelope, limit, limit_on_grid, on_grid
-from ideaw.engine.network import Network, split_hops
+from ideaw.engine.network import Network, single_threaded_blas, split_hops
 from ideaw.errors import AudioError, IdeawError
 from ideaw.modem.channel import KeyChannels
 
@@ -75,6 +84,34 @@ def stream_block_seconds(latency: int) -> int:
     return latency - WAIT_BEYOND_BLOCK_SECONDS
 
 
+def embed_blocks(
+    blocks: Iterable[ArrayLike], max_samples: int, start: Callable[[int, float], "Embedder"]
+) -> Iterator[NDArray[Any]]:
+    """Mark a stream: its blocks, checked and split into at most `max_samples`, go through one embedder.
+
+    Args:
+        blocks: `(n,)` or `(n, channels)`, all of one type and number of channels.
+        max_samples: samples per channel that are pushed at once; bounds memory.
+        start: makes the embedder from the number of channels and the quantisation step of the first block.
+
+    Raises:
+        AudioError: a block is no audio or differs from the first; after the last, what `Embedder.check` raises.
+    """
+    embedder = None
+    for array, floats in check_stream(blocks):
+        embedder = embedder or start(floats.shape[1], quantisation_step(array.dtype))
+        for piece in split_blocks(array, max_samples):
+            with single_threaded_blas():
+                marked = embedder.push(piece)
+            if len(marked):
+                yield marked
+    if embedder is not None:
+        with single_threaded_blas():
+            marked = embedder.finish()
+        yield marked
+        embedder.check()
+
+
 class Embedder:
     """Marks `(n,)` or `(n, channels)` samples of any PCM type that arrive in blocks.
 
@@ -84,11 +121,17 @@ class Embedder:
         payloads: (period, message_bits) zeros and ones; second k, counted from the beginning, carries number k mod
             period. Every second carries the key's locating code.
         settings: rate, channels, SNR and width of the samples.
+
+    Raises:
+        ModelError: the model has no locating code.
     """
 
     def __init__(
         self, network: Network, channels: KeyChannels, payloads: NDArray[np.integer], settings: EmbedSettings
     ) -> None:
+        network.require_locating_code()
+        self.length = 0
+        """Samples per channel that were pushed."""
         self._settings, rate, count = settings, settings.rate, settings.channels
         self._down, self._up = Resampler(rate, SAMPLE_RATE, count), Resampler(SAMPLE_RATE, rate, count)
         self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
@@ -101,9 +144,15 @@ class Embedder:
         """Seconds whose gain is known."""
         self._energy = self._energy_16k = self._intended = self._rounded = self._added = self._unclipped = 0.0
 
+    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """All of the audio at once: the marked samples of its blocks, as they become final, to the last."""
+        yield from (marked for block in blocks if len(marked := self.push(block)))
+        yield self.finish()
+
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """Feed the next samples; returns the marked samples that are final, of the same type."""
         samples, self._nothing = as_float(block), block[:0]
+        self.length += len(samples)
         self._audio.append(samples)
         self._audio_16k.append(self._down.push(samples))
         residual = self._residual.advance()

@@ -32,6 +32,7 @@ TEXT_KIND, BITS_KIND, FULL_BITS_KIND, LONG_KIND = 0, 5, 6, 7
 """Kinds of payloads; 1 to 4 are that many bytes, and LONG_KIND is a block of a longer message."""
 
 MAX_SHORT_BYTES = 4
+"""Most bytes of a message in one payload: the kinds name no more."""
 
 CRC_POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
 """Width in bits → generator polynomial; each has two terms at least, so that single bit errors are detected."""
