@@ -14,14 +14,14 @@ from ideaw.bench.tables import paper_values
 
 ROOT = Path(__file__).parent.parent
 
-MODELS = ("46+10", "22+10", "10+10")
+PACKAGED = ("46+10", "22+10", "10+10")
 DEFAULT = "46+10"
 """The model of which everything is measured."""
 
 STEREO = "stereo"
 """Suffix of the results on clips that `stereo_clips.py` made."""
 
-ABLATIONS = {
+ABLATION_LABELS = {
     "ablation-reference": "the reference: no discriminator (M1)",
     "ablation-discriminator": "with the discriminator (the paper's full model)",
     "ablation-no-balance": "without the balance block (M2, no discriminator either)",
@@ -39,7 +39,7 @@ Cells = Sequence[str]
 Result = dict[str, Any]
 
 
-def results(kind: str, names: Iterable[str] = MODELS) -> dict[str, Result]:
+def results(kind: str, names: Iterable[str] = PACKAGED) -> dict[str, Result]:
     """Name → what the benchmark `kind` measured of it, for every name whose file exists."""
     paths = {name: ROOT / "docs/results" / f"{kind}-{name}.json" for name in names}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
@@ -93,13 +93,15 @@ def others_table() -> list[str] | None:
 
 
 def ablations_table() -> list[str] | None:
-    tables = results("segments", ABLATIONS)
+    tables = results("segments", ABLATION_LABELS)
     if not tables:
         return None
     first, *others = tables.values()
     assert all(table[what] == first[what] for table in others for what in ("snr", "segments"))
     labels = [row["label"] for row in first["rows"]]
-    rows = [[ABLATIONS[name], *(f"{row['accuracy']:.2f}" for row in table["rows"])] for name, table in tables.items()]
+    rows = [
+        [ABLATION_LABELS[name], *(f"{row['accuracy']:.2f}" for row in table["rows"])] for name, table in tables.items()
+    ]
     return [
         *markdown(["% of bits right", *labels], rows),
         "",

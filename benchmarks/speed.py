@@ -34,10 +34,10 @@ from ideaw.errors import PeerError
 
 ROOT = Path(__file__).resolve().parent.parent
 
-NARROW, WIDE = 16_000, 44_100
-"""Rates in Hz: of the mono files, which all systems take, and of the stereo files, which only ours takes."""
+MONO_RATE_HZ, STEREO_RATE_HZ = 16_000, 44_100
+"""Rates of the mono files, which all systems take, and of the stereo files, which only ours takes."""
 
-TIMEOUT = 600.0
+TIMEOUT_SECONDS = 600.0
 """Seconds that one answer may take."""
 
 
@@ -93,10 +93,10 @@ def main() -> None:
                 table.times += _times(pythons, arguments.peers, sounds, seconds, threads, arguments.repeats)
         table.peak = {SYSTEMS[name].title: _peak(name, arguments.peers, sounds) for name in pythons}
         clip = Path(folder) / "second.wav"
-        soundfile.write(clip, _speech(1.0, NARROW, 1), NARROW)
+        soundfile.write(clip, _speech(1.0, MONO_RATE_HZ, 1), MONO_RATE_HZ)
         table.imports, table.commands = _starts(pythons, clip, arguments.repeats)
     table.size = {SYSTEMS[name].title: installed_size(name, arguments.peers) for name in pythons}
-    _tell(table)
+    _print_table(table)
     if arguments.json:
         arguments.json.write_text(json.dumps(asdict(table), indent=2) + "\n")
 
@@ -115,7 +115,7 @@ def _present(folder: Path) -> dict[str, str]:
 def _sounds(folder: Path, seconds: float) -> dict[str, Path]:
     """Files of samples: plain and marked, mono at 16 kHz and stereo at 44.1 kHz."""
     marker, out = ideaw.load(), {}
-    for name, rate, channels in (("mono", NARROW, 1), ("stereo", WIDE, 2)):
+    for name, rate, channels in (("mono", MONO_RATE_HZ, 1), ("stereo", STEREO_RATE_HZ, 2)):
         plain = _speech(seconds, rate, channels)
         for what, samples in (("plain", plain), ("marked", marker.embed(plain, rate, "ab12"))):
             path = folder / f"{what}-{name}-{seconds:g}.wav"
@@ -127,8 +127,8 @@ def _sounds(folder: Path, seconds: float) -> dict[str, Path]:
 def _speech(seconds: float, rate: int, channels: int) -> NDArray[np.float32]:
     """The packaged speech, again and again; a second channel is a little quieter."""
     with resources.files("ideaw").joinpath("samples", "speech.flac").open("rb") as file:
-        speech, found_rate = soundfile.read(file, dtype="float32")
-    mono = np.resize(soxr.resample(speech, found_rate, rate), round(seconds * rate))
+        speech, own_rate = soundfile.read(file, dtype="float32")
+    mono = np.resize(soxr.resample(speech, own_rate, rate), round(seconds * rate))
     return mono if channels == 1 else np.stack([mono, 0.9 * mono], 1)
 
 
@@ -217,7 +217,7 @@ def _checkout_worker(checkout: Path, threads: int) -> JsonLineProcess:
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     command = [str(python), str(worker), IDEAW, str(threads)]
     process = JsonLineProcess(
-        str(checkout), command, environment("") | limits | {"PYTHONPATH": str(package.parent)}, TIMEOUT
+        str(checkout), command, environment("") | limits | {"PYTHONPATH": str(package.parent)}, TIMEOUT_SECONDS
     )
     process.start()
     return process
@@ -227,7 +227,7 @@ def _started(names: Iterable[str], folder: Path, threads: int) -> dict[str, Peer
     out = {}
     for name in names:
         try:
-            out[name] = Peer(name, threads=threads, timeout=TIMEOUT, at=folder)
+            out[name] = Peer(name, threads=threads, timeout=TIMEOUT_SECONDS, at=folder)
         except PeerError as problem:
             print(problem)
     return out
@@ -250,7 +250,7 @@ def _peak(name: str, folder: Path, sounds: dict[str, Path]) -> dict[str, float]:
     out = {}
     for task in ("embed", "detect"):
         try:
-            with Peer(name, timeout=TIMEOUT, at=folder) as worker:
+            with Peer(name, timeout=TIMEOUT_SECONDS, at=folder) as worker:
                 out[task] = worker.time(task, sounds["plain mono"]).peak
         except PeerError as problem:
             print(f"memory, {task}: {problem}")
@@ -267,14 +267,16 @@ def _starts(pythons: dict[str, str], clip: Path, repeats: int) -> tuple[dict[str
     for turn in range(repeats + 1):
         for name, command in (imports | commands).items():
             began = time.perf_counter()
-            subprocess.run(command, capture_output=True, timeout=TIMEOUT, env=environment(command[0]), check=False)
+            subprocess.run(
+                command, capture_output=True, timeout=TIMEOUT_SECONDS, env=environment(command[0]), check=False
+            )
             if turn:
                 took[name].append(time.perf_counter() - began)
     middle = {name: median(times) for name, times in took.items()}
     return {name: middle[name] for name in imports}, {name: middle[name] for name in commands}
 
 
-def _tell(table: Table) -> None:
+def _print_table(table: Table) -> None:
     for time_ in table.times:
         ratios = ", ".join(f"{ratio:.3g} × ours ({task})" for task, ratio in time_.times_ours.items())
         print(

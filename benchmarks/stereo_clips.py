@@ -18,19 +18,20 @@ from pathlib import Path
 import soundfile
 import soxr
 
-RATE, SECONDS = 44_100, 10
+CLIP_RATE_HZ, CLIP_SECONDS = 44_100, 10
+"""Rate and length of the clips that are written."""
 
 ARCHIVES = {".pk3", ".wz", ".zip"}
 """What games keep their music in."""
 
-TRACKS = {".ogg", ".mp3", ".flac", ".wav", ".opus"}
+TRACK_EXTENSIONS = {".ogg", ".mp3", ".flac", ".wav", ".opus"}
 
 RENAMED = {"0ad-x": "0ad-data"}
 """Sources that are packages of another name."""
 
 
-def unpacked(package: str, folder: Path) -> None:
-    """The files of a package, and those in its archives."""
+def unpack(package: str, folder: Path) -> None:
+    """Download a Debian package and unpack its files, and those in its archives, into a folder."""
     subprocess.run(["apt-get", "download", package], cwd=folder, check=True, capture_output=True)
     (deb,) = folder.glob("*.deb")
     subprocess.run(["dpkg-deb", "--extract", deb, folder], check=True)
@@ -43,18 +44,18 @@ def unpacked(package: str, folder: Path) -> None:
 def tracks(folder: Path) -> Iterator[tuple[str, Path]]:
     """Every track, by the name that an index has for it."""
     for path in sorted(folder.rglob("*")):
-        if path.suffix in TRACKS:
+        if path.suffix in TRACK_EXTENSIONS:
             yield f"{path.parent.name}_{path.stem}", path
 
 
 def cut(track: Path, target: Path) -> bool:
     """Write ten seconds of a stereo track; whether it has so many."""
     info = soundfile.info(track)
-    if info.channels != 2 or info.duration < SECONDS:
+    if info.channels != 2 or info.duration < CLIP_SECONDS:
         return False
-    first = int((info.duration - SECONDS) / 3 * info.samplerate)
-    samples, rate = soundfile.read(track, SECONDS * info.samplerate, first, dtype="float32")
-    soundfile.write(target, soxr.resample(samples, rate, RATE), RATE, "PCM_16")
+    first = int((info.duration - CLIP_SECONDS) / 3 * info.samplerate)
+    samples, rate = soundfile.read(track, CLIP_SECONDS * info.samplerate, first, dtype="float32")
+    soundfile.write(target, soxr.resample(samples, rate, CLIP_RATE_HZ), CLIP_RATE_HZ, "PCM_16")
     return True
 
 
@@ -69,13 +70,13 @@ def main() -> None:
     for source in sorted({row["source"] for row in wanted}):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                unpacked(RENAMED.get(source, source), Path(folder))
+                unpack(RENAMED.get(source, source), Path(folder))
             except subprocess.CalledProcessError:
                 print(f"{source}: no such package")
                 continue
-            found = dict(tracks(Path(folder)))
+            by_name = dict(tracks(Path(folder)))
             for row in wanted:
-                track = found.get(row["speaker_or_track"].partition("/")[2])
+                track = by_name.get(row["speaker_or_track"].partition("/")[2])
                 if row["source"] == source:
                     made = track is not None and cut(track, given.target / row["file"])
                     print(f"{row['file']}: {row['speaker_or_track']}" + ("" if made else ", left out"), flush=True)

@@ -71,16 +71,16 @@ def main() -> None:
             speed = f"{1e3 * took:7.1f} ms a step, {batch / took:7.0f} segments/s"
             print(f"{mode:9} batch {batch:4}: {speed}, start {start:.0f} s", flush=True)
             if batch == arguments.batch[0]:
-                tell_where_the_time_goes(steps)
+                print_profile(steps)
 
 
-def tell_where_the_time_goes(steps: Steps) -> None:
+def print_profile(steps: Steps) -> None:
     """Print the most expensive operations of three steps."""
     on_gpu = DEVICE.type == "cuda"
-    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]) as found:
+    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]) as profiler:
         steps.run(3)
     key = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
-    print(found.key_averages().table(sort_by=key, row_limit=28, max_name_column_width=60), flush=True)
+    print(profiler.key_averages().table(sort_by=key, row_limit=28, max_name_column_width=60), flush=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,6 @@ def breaches(package: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = breaches(PACKAGE)
-    print("\n".join(found) or "Rules of the package kept.")
-    sys.exit(bool(found))
+    broken = breaches(PACKAGE)
+    print("\n".join(broken) or "Rules of the package kept.")
+    sys.exit(bool(broken))

@@ -33,13 +33,13 @@ def reference() -> str:
 def _sections(command: Any, path: list[str]) -> list[str]:
     if hasattr(command, "commands"):
         return [line for name, child in command.commands.items() for line in _sections(child, [*path, name])]
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option"]
-    names = [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [param for param in command.params if param.param_type_name == "option"]
+    names = [argument.metavar if argument.required else f"[{argument.metavar}]" for argument in arguments]
     lines = [f"## {' '.join(path[1:])}", "", f"`{' '.join([*path, *names, *(['[OPTIONS]'] if options else [])])}`", ""]
     lines += [command.help or "", "", "| | |", "| --- | --- |"]
-    lines += [f"| `{each.metavar}` | {each.help or ''} |" for each in arguments]
-    lines += [f"| {_option(each)} | {each.help or ''}{_default(each)} |" for each in options]
+    lines += [f"| `{argument.metavar}` | {argument.help or ''} |" for argument in arguments]
+    lines += [f"| {_option(option)} | {option.help or ''}{_default(option)} |" for option in options]
     return [*lines, ""]
 
 
@@ -47,7 +47,7 @@ def _option(option: Any) -> str:
     names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
     if option.is_flag:
         return names
-    choices = [str(each.value) for each in type(option.default)] if isinstance(option.default, Enum) else []
+    choices = [str(choice.value) for choice in type(option.default)] if isinstance(option.default, Enum) else []
     return f"{names} `{'/'.join(choices) or option.metavar or 'N'}`"
 
 

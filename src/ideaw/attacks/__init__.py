@@ -1,1 +1,1 @@
-"""What the world does to audio: as functions of arrays, as rows of a catalogue, and as batches to train against."""
+"""Attacks, what happens to audio on its way: functions of arrays, a catalogue by name, and batches to train against."""

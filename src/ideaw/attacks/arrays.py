@@ -1,4 +1,4 @@
-"""Attacks on audio as it lies in a file: numpy arrays (n,) or (n, channels) at any rate, real codecs, no torch.
+"""Attacks on audio as files hold it: numpy arrays (n,) or (n, channels) at any rate, real codecs, no torch.
 
 Each takes float `samples`, `rate` in Hz, a random generator and its strengths, and returns samples of the same dtype
 and number of channels; only `crop`, `speed` and `tempo` change the length. Hours are processed in blocks. A strength
@@ -14,7 +14,7 @@ from ideaw.attacks import codecs, filters, responses, vocoder
 from ideaw.attacks.channels import fit_length, per_channel, require
 
 MEDIAN_BLOCK_SAMPLES = 1 << 18
-"""Samples of which medians are taken at once."""
+"""Samples whose medians are computed at once; bounds memory."""
 
 
 def _filter(samples: np.ndarray, rate: int, response: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -30,7 +30,7 @@ def _random_span(n: int, rng: np.random.Generator, share: float) -> tuple[int, i
 
 
 def noise(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 35.0, tilt: float = 0.0) -> np.ndarray:
-    """Gaussian noise at `snr` dB below the power of each channel; white, or with its power falling as f^-tilt."""
+    """Add Gaussian noise `snr` dB below the power of each channel; white, or with its power falling as f^-tilt."""
 
     def one(x: np.ndarray) -> np.ndarray:
         added = rng.standard_normal(len(x))
@@ -115,7 +115,7 @@ def aac(samples: np.ndarray, rate: int, rng: np.random.Generator, kbps: int = 64
 def quantise(
     samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int = 512, midrise: bool = False
 ) -> np.ndarray:
-    """`levels` steps over [-1, 1]; zero is a level, or with `midrise` lies between two."""
+    """Quantise to `levels` levels over [-1, 1]; zero is a level, or with `midrise` lies between two."""
     require(levels >= 2, f"Quantisation needs at least 2 levels, not {levels}.")
     half, offset = levels / 2, 0.5 if midrise else 0.0
     level = np.floor(samples * half + (0.5 - offset)) + offset
@@ -123,7 +123,7 @@ def quantise(
 
 
 def dropout(samples: np.ndarray, rate: int, rng: np.random.Generator, share: float = 0.001) -> np.ndarray:
-    """Exactly `share` of the samples, at random places of each channel, become zero."""
+    """Set exactly `share` of the samples, at random places of each channel, to zero."""
     require(0 <= share <= 1, f"A share lies between 0 and 1, not at {share:g}.")
 
     def one(x: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def dropout(samples: np.ndarray, rate: int, rng: np.random.Generator, share: flo
 
 
 def resample(samples: np.ndarray, rate: int, rng: np.random.Generator, ratio: float = 2.0) -> np.ndarray:
-    """To `ratio` times the rate and back, by soxr."""
+    """Resample to `ratio` times the rate and back, by soxr."""
     require(ratio > 0, f"A ratio of rates must be above 0, not {ratio:g}.")
     there = soxr.resample(samples, rate, rate * ratio)
     return fit_length(soxr.resample(there, rate * ratio, rate), len(samples))
@@ -168,12 +168,12 @@ def stretch(
 
 
 def polarity(samples: np.ndarray, rate: int, rng: np.random.Generator) -> np.ndarray:
-    """Upside down."""
+    """Reverse the polarity: every sample times −1."""
     return -samples
 
 
 def shift(samples: np.ndarray, rate: int, rng: np.random.Generator, seconds: float = 0.1) -> np.ndarray:
-    """Later by `seconds` (earlier if negative), in whole samples; zeros move in, the length stays."""
+    """Delay by `seconds` (advance if negative), in whole samples; zeros fill the gap, the length stays."""
     by, n = round(seconds * rate), len(samples)
     shifted = np.zeros_like(samples)
     if abs(by) < n:
@@ -182,7 +182,7 @@ def shift(samples: np.ndarray, rate: int, rng: np.random.Generator, seconds: flo
 
 
 def crop(samples: np.ndarray, rate: int, rng: np.random.Generator, keep: float = 0.5) -> np.ndarray:
-    """Cut out one stretch of `keep` times the length at a random place; the rest is gone."""
+    """Keep one stretch of `keep` times the length at a random place; the rest is removed."""
     require(0 < keep <= 1, f"The share to keep lies above 0 and up to 1, not at {keep:g}.")
     start, end = _random_span(len(samples), rng, keep)
     return samples[start:end].copy()
@@ -191,8 +191,8 @@ def crop(samples: np.ndarray, rate: int, rng: np.random.Generator, keep: float =
 def splice(
     samples: np.ndarray, rate: int, rng: np.random.Generator, share: float = 0.25, other: np.ndarray | None = None
 ) -> np.ndarray:
-    """One stretch of `share` of the length at a random place is replaced by the same stretch of `other`; without
-    it, by itself played backwards, the one unmarked audio at hand that sounds alike."""
+    """Replace one stretch of `share` of the length, at a random place, by the same stretch of `other`; without `other`,
+    by itself played backwards, which sounds alike and carries no readable mark."""
     require(0 < share <= 1, f"A share lies above 0 and up to 1, not at {share:g}.")
     start, end = _random_span(len(samples), rng, share)
     spliced = samples.copy()
@@ -201,13 +201,13 @@ def splice(
 
 
 def speed(samples: np.ndarray, rate: int, rng: np.random.Generator, factor: float = 1.05) -> np.ndarray:
-    """`factor` times as fast, pitch and all, by soxr: n / factor samples."""
+    """Resample by soxr to play `factor` times as fast, pitch included: n / factor samples."""
     require(factor > 0, f"A speed must be above 0, not {factor:g}.")
     return np.asarray(soxr.resample(samples, rate * factor, rate))
 
 
 def echo(samples: np.ndarray, rate: int, rng: np.random.Generator, delay: float = 0.1, gain: float = 0.3) -> np.ndarray:
-    """Add the audio itself, `delay` seconds later, times `gain`."""
+    """Add the audio delayed by `delay` seconds and multiplied by `gain`."""
     require(delay >= 0, f"An echo comes after 0 seconds or more, not {delay:g}.")
     return (samples + gain * shift(samples, rate, rng, delay)).astype(samples.dtype)
 
@@ -219,7 +219,7 @@ def tempo(
     factor: float = 1.05,
     window: int = responses.VOCODER_WINDOW_SAMPLES,
 ) -> np.ndarray:
-    """`factor` times as fast at the same pitch, by a phase vocoder: n / factor samples."""
+    """Play `factor` times as fast at the same pitch, by a phase vocoder: n / factor samples."""
     require(factor > 0, f"A tempo must be above 0, not {factor:g}.")
     require(window >= 4 and window % 4 == 0, f"The window must be a multiple of 4 samples, not {window}.")
     return per_channel(samples, lambda x: vocoder.change_tempo(x, factor, window))
@@ -232,7 +232,7 @@ def pitch(
     cents: float = 100.0,
     window: int = responses.VOCODER_WINDOW_SAMPLES,
 ) -> np.ndarray:
-    """Higher by `cents` (lower if negative) at the same tempo: a phase vocoder, then soxr."""
+    """Raise the pitch by `cents` (lower it if negative) at the same tempo: a phase vocoder, then soxr."""
     require(abs(cents) <= 2_400, f"The pitch moves by 2400 cents at most, not {cents:g}.")
     require(window >= 4 and window % 4 == 0, f"The window must be a multiple of 4 samples, not {window}.")
     ratio = 2 ** (cents / 1200)
@@ -245,7 +245,7 @@ def pitch(
 def equalise(
     samples: np.ndarray, rate: int, rng: np.random.Generator, least: float = 0.0, most: float = 3.0
 ) -> np.ndarray:
-    """Each of the 24 bands of hearing up or down by `least` to `most` dB, at random."""
+    """Raise or lower each of the 24 critical bands by `least` to `most` dB, at random."""
     require(0 <= least <= most, f"An equaliser's gains go from 0 up, not from {least:g} to {most:g} dB.")
     bands = len(responses.BARK_CENTRES_HZ)
     gains = rng.uniform(least, most, bands) * rng.choice((-1.0, 1.0), bands)
@@ -253,7 +253,7 @@ def equalise(
 
 
 def jitter(samples: np.ndarray, rate: int, rng: np.random.Generator, scale: float = 0.1) -> np.ndarray:
-    """An uneven clock: each sample is taken at a time that is off by `scale` samples (standard deviation)."""
+    """Clock jitter: each sample is taken at a time that is off by `scale` samples (standard deviation)."""
     require(scale >= 0, f"A jitter's scale must be 0 or more, not {scale:g}.")
     places = np.arange(len(samples))
     taken = places + scale * rng.standard_normal(len(samples))
@@ -261,7 +261,7 @@ def jitter(samples: np.ndarray, rate: int, rng: np.random.Generator, scale: floa
 
 
 def smooth(samples: np.ndarray, rate: int, rng: np.random.Generator, window: int = 6) -> np.ndarray:
-    """The mean of each sample and those before it, `window` in all."""
+    """Moving average of each sample and those before it, `window` in all."""
     require(window >= 1, f"A window has at least 1 sample, not {window}.")
     return per_channel(samples, lambda x: filters.convolve(x, np.full(window, 1 / window)))
 
@@ -280,7 +280,7 @@ def median(samples: np.ndarray, rate: int, rng: np.random.Generator, window: int
 
 
 def crush(samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int = 64) -> np.ndarray:
-    """`levels` steps from the lowest to the highest sample of each channel."""
+    """Quantise to `levels` levels from the lowest to the highest sample of each channel."""
     require(levels >= 2, f"Quantisation needs at least 2 levels, not {levels}.")
 
     def one(x: np.ndarray) -> np.ndarray:
@@ -291,7 +291,7 @@ def crush(samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int 
 
 
 def onechannel(samples: np.ndarray, rate: int, rng: np.random.Generator, keep: int = 0) -> np.ndarray:
-    """All channels but the one numbered `keep` fall silent; mono stays as it is."""
+    """Silence all channels but the one numbered `keep`; mono stays as it is."""
     channels = 1 if samples.ndim == 1 else samples.shape[1]
     require(keep >= 0, f"Channels are numbered from 0, not {keep}.")
     return samples.copy() if channels == 1 else samples * (np.arange(channels) == min(keep, channels - 1))

@@ -1,11 +1,11 @@
 """Every attack as a layer for training: batches of 16 kHz segments, on the device, with a gradient.
 
-The arrays' forms in `arrays.py` are the real thing; these follow them closely (the tests hold them against
-each other) but never wait for the device, and let a gradient through: the true one where there is one, else
-straight through. Only the codecs leave the device, because they are the real encoders; `coarse` stands in for AAC.
+These follow the functions of `arrays.py` closely (tests compare the two), but never wait for the device and pass a
+gradient: the true one where there is one, else a straight-through estimate. Only the codecs leave the device, because
+they are the real encoders; `coarse` stands in for AAC.
 
-A strength on a scale is a number (exactly that) or a pair (low, high) to draw from, per row unless the docstring
-says per call. A strength that is a choice is one value or a tuple to choose from.
+A numerical strength is a number or a pair (low, high) to draw from, per row unless the docstring says per call. A
+strength that is a choice is one value or a tuple to choose from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ideaw.attacks.draw import Draw, Strength
 from ideaw.audio.grid import SAMPLE_RATE
 
 NUM_ROOMS = 64
-"""Rooms that audio is recorded again in: drawn once, since a response takes a CPU longer than a step has."""
+"""Simulated rooms for `rerecord`: drawn once, since computing a response takes longer than a training step."""
 
 CODER_WINDOW_SAMPLES, CODER_BAND_BINS = 512, 9
 """Samples and bins, 32 ms and 280 Hz, over which `coarse` keeps the power."""
@@ -195,7 +195,7 @@ def resample(
 
 @_single_precision
 def amplitude(x: Tensor, draw: Draw, gain: Strength = 0.9) -> Tensor:
-    """Multiply by `gain`; a file would clip at full scale, so do we."""
+    """Multiply by `gain` and clip at full scale, as a file would."""
     return (x * draw.strength(gain, len(x), geometric=True)).clamp(-1.0, 1.0)
 
 
@@ -221,7 +221,7 @@ def stretch(
 
 @_single_precision
 def polarity(x: Tensor, draw: Draw) -> Tensor:
-    """Upside down."""
+    """Reverse the polarity: every sample times −1."""
     return -x
 
 
@@ -250,7 +250,7 @@ def splice(x: Tensor, draw: Draw, share: Strength = 0.25, other: Tensor | None =
 
 @_single_precision
 def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
-    """`factor` times as fast, pitch and all, from the first sample on; cut, or filled with zeros, to n samples.
+    """Play `factor` times as fast, pitch included, from the first sample on; truncated or zero-padded to n samples.
 
     Four times oversampled by FFT, then cubic between the samples: the error lies 60 dB down.
     """
@@ -260,10 +260,10 @@ def speed(x: Tensor, draw: Draw, factor: Strength = 1.05) -> Tensor:
     length = filters.fast_length(n + 2_000)
     nyquist = SAMPLE_RATE / 2 / pace.clamp_min(1.0)
     start = responses.RESAMPLER_PASSBAND * nyquist
-    kept = responses.lowpass_taper(
+    antialiasing = responses.lowpass_taper(
         _frequencies(length, x.device), start, start + responses.RESAMPLER_TRANSITION * nyquist
     )
-    fine = torch.fft.irfft(torch.fft.rfft(x, length) * kept, length * oversampling) * oversampling
+    fine = torch.fft.irfft(torch.fft.rfft(x, length) * antialiasing, length * oversampling) * oversampling
     place = (torch.arange(n, device=x.device) * pace.double() * oversampling).expand(batch, n)
     left = place.floor().long()
     t = (place - left).float()
@@ -320,17 +320,17 @@ def rerecord(
 
 @_single_precision
 def coarse(x: Tensor, draw: Draw, cutoff: Strength = 4_000.0, snr: Strength = 12.0) -> Tensor:
-    """What a codec with too few bits leaves, AAC above all: noise `snr` dB below the power of every band and moment,
-    and from `cutoff` Hz on noise of the same power in place of what was there."""
+    """A model of codecs at low bitrates, AAC above all: noise `snr` dB below the power of each band and frame and, from
+    `cutoff` Hz on, noise of the same power in place of the signal (perceptual noise substitution)."""
     window = torch.hann_window(CODER_WINDOW_SAMPLES, device=x.device)
     sound, noise = (batch_vocoder.analyse(signal, window) for signal in (x, draw.normal(*x.shape)))
     power = F.avg_pool2d(
         sound.abs().square(), (CODER_BAND_BINS, 1), 1, (CODER_BAND_BINS // 2, 0), count_include_pad=False
     )
-    like_it = noise * (power.clamp_min(1e-20) / window.square().sum()).sqrt()
-    kept = _frequencies(CODER_WINDOW_SAMPLES, x.device) < draw.strength(cutoff, len(x))
-    share = torch.where(kept, 10.0 ** (draw.strength(snr, len(x)) / -20.0), 1.0)
-    return batch_vocoder.synthesise(sound * kept[..., None] + like_it * share[..., None], window, x.shape[-1])
+    shaped_noise = noise * (power.clamp_min(1e-20) / window.square().sum()).sqrt()
+    coded = _frequencies(CODER_WINDOW_SAMPLES, x.device) < draw.strength(cutoff, len(x))
+    share = torch.where(coded, 10.0 ** (draw.strength(snr, len(x)) / -20.0), 1.0)
+    return batch_vocoder.synthesise(sound * coded[..., None] + shaped_noise * share[..., None], window, x.shape[-1])
 
 
 CODEC_STRENGTHS: dict[str, tuple[Any, ...]] = {

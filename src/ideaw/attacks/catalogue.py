@@ -51,8 +51,8 @@ ATTACKS: dict[str, Attack] = {
         _attack("SHIFT", arrays.shift, "0.1 s later"),
         _attack("CROP", arrays.crop, "a random half cut out"),
         _attack("SPLICE", arrays.splice, "a random quarter replaced by unmarked audio"),
-        _attack("SPEED", arrays.speed, "5 % faster, pitch and all"),
-        _attack("MARK", scenes.overmark, "a second mark with another code and message"),
+        _attack("SPEED", arrays.speed, "5 % faster, pitch included"),
+        _attack("MARK", scenes.overmark, "a second mark with another key and message"),
         _attack("ECHO", arrays.echo, "an echo after 0.1 s, 10 dB down"),
         _attack("TEMPO", arrays.tempo, "5 % faster at the same pitch"),
         _attack("PITCH", arrays.pitch, "a semitone higher at the same tempo"),
@@ -61,9 +61,9 @@ ATTACKS: dict[str, Attack] = {
         _attack("ROOM", scenes.rerecord, "played in a room and recorded a metre away, simulated"),
         _attack("COMP", dynamics.compress, "dynamic range compressed above −18 dBFS"),
         _attack("EXP", dynamics.expand, "dynamic range expanded below −12 dBFS"),
-        _attack("EQ", arrays.equalise, "24 bands up or down by up to 3 dB"),
-        _attack("JITTER", arrays.jitter, "a clock that is a tenth of a sample off"),
-        _attack("SMOOTH", arrays.smooth, "mean of 6 samples"),
+        _attack("EQ", arrays.equalise, "each of 24 critical bands up or down by up to 3 dB"),
+        _attack("JITTER", arrays.jitter, "clock jitter of a tenth of a sample"),
+        _attack("SMOOTH", arrays.smooth, "moving average of 6 samples"),
         _attack("MEDIAN", arrays.median, "median of 3 samples"),
         _attack("CRUSH", arrays.crush, "quantisation of the audio's own range to 64 levels"),
         _attack("ONE", arrays.onechannel, "all channels but one silent"),
@@ -77,7 +77,7 @@ PAPER: tuple[str, ...] = ("noise", "lowpass", "mp3", "quantise", "dropout", "res
 MEASURED_ONLY: frozenset[str] = frozenset(
     ("tempo", "pitch", "background", "reverb", "compress", "expand", "equalise", "jitter", "smooth")
 ) | {"median", "crush", "onechannel", "mono"}
-"""Attacks of the public benchmarks that no shipped model was trained on: they have no batched form."""
+"""Attacks of the public benchmarks that no shipped model was trained on; `batch.py` does not have them."""
 
 
 def strength(attack: Attack, name: str, value: object) -> float | str:

@@ -1,4 +1,4 @@
-"""What attacks on arrays share: refusing a strength, going channel by channel, fitting a length."""
+"""Helpers of attacks on arrays: refuse a strength, go channel by channel, fit a length."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from ideaw.errors import IdeawError
 
 
 def require(ok: bool, line: str) -> None:
-    """Raise `IdeawError` with this line unless a strength is acceptable."""
+    """Raise `IdeawError` with the text `line` unless a strength is acceptable."""
     if not ok:
         raise IdeawError(line)
 

@@ -1,8 +1,8 @@
 """Real lossy codecs in memory: encode, decode, same length, no delay.
 
-libsndfile (LAME, Vorbis, Opus) writes the encoder's delay into the file and takes it off again when it
-reads. It has no bitrate, only a `compression_level` from 0 to 1; the scales below were measured from the
-sizes of files that it wrote (libsndfile 1.2.2).
+libsndfile (LAME, Vorbis, Opus) writes the encoder's delay into the file and removes it when reading. It has no
+bitrate setting, only a `compression_level` from 0 to 1; the scales below were measured from the sizes of files that
+it wrote (libsndfile 1.2.2).
 """
 
 import io
@@ -49,14 +49,14 @@ def _fit(decoded: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def _in_pairs(codec: Callable[[np.ndarray], np.ndarray], samples: np.ndarray) -> np.ndarray:
-    """MP3 and AAC as set up here hold one or two channels: more go through two by two."""
+    """Code more than two channels in pairs: MP3 and AAC as set up here hold one or two."""
     if samples.ndim == 1 or samples.shape[1] <= 2:
         return codec(samples)
     return np.concatenate([codec(samples[:, k : k + 2]) for k in range(0, samples.shape[1], 2)], axis=1)
 
 
 def _nearest_rate(rate: int, rates: Sequence[int]) -> int:
-    """The lowest rate of a codec that keeps everything, else its highest."""
+    """The lowest rate of a codec that is not below `rate`, else its highest."""
     return min((r for r in rates if r >= rate), default=max(rates))
 
 
@@ -142,7 +142,7 @@ def aac(samples: np.ndarray, rate: int, kbps: int = 64) -> np.ndarray:
 
 @cache
 def _pool() -> ProcessPoolExecutor:
-    """Processes, not threads: libsndfile calls back into Python for every block of a file in memory."""
+    """Worker processes, not threads: libsndfile calls back into Python for every block of a file in memory."""
     return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
 
 

@@ -1,4 +1,7 @@
-"""Compressors, limiters and expanders: a gain that follows the level of the audio, all channels alike."""
+"""Compressors, limiters and expanders: one gain for all channels that follows the level of the audio.
+
+The strengths `rise` and `fall` are attack and release time in seconds: until the level has followed by 63 %.
+"""
 
 from collections.abc import Callable
 
@@ -7,10 +10,10 @@ import numpy as np
 from ideaw.attacks.channels import require
 
 ENVELOPE_STEP_SECONDS = 0.001
-"""Seconds for which the level is taken at once."""
+"""Time resolution of the level, in seconds."""
 
 MIN_ENVELOPE = 1e-5
-"""Levels below this amplitude count as this."""
+"""Least amplitude of the level, full scale 1: −100 dBFS."""
 
 
 def compress(
@@ -58,5 +61,5 @@ def _apply_gain(
         level = keep * level + (1 - keep) * peak
         levels[k] = level
     gains = 10 ** (change(20 * np.log10(levels.clip(MIN_ENVELOPE))) / 20)
-    every = np.interp(np.arange(len(samples)), (np.arange(len(gains)) + 0.5) * hop, gains)
-    return (samples * every.reshape(-1, *[1] * (samples.ndim - 1))).astype(samples.dtype)
+    envelope = np.interp(np.arange(len(samples)), (np.arange(len(gains)) + 0.5) * hop, gains)
+    return (samples * envelope.reshape(-1, *[1] * (samples.ndim - 1))).astype(samples.dtype)

@@ -12,10 +12,10 @@ import numpy as np
 
 MIN_BILINEAR_ANGLE = 1e-9
 MAX_BILINEAR_ANGLE = math.pi / 2 - 1e-4
-"""Where the tangent of the bilinear transform is cut, so that single precision stays finite."""
+"""Range in radians of the bilinear transform's argument, so that its tangent stays finite in single precision."""
 
 FFT_BLOCK_SAMPLES = 1 << 18
-"""Samples that a filter takes at once, with half as many zeros on each side for its tails."""
+"""Samples filtered at once, with half as many zeros on each side for the tails of the response."""
 
 
 def fast_length(samples: int) -> int:

@@ -1,7 +1,7 @@
-"""The mathematics that both forms of an attack share: responses and frame positions (filters are in `filters.py`).
+"""Frequency responses and frame positions that attacks on arrays and on batches share (filters: `filters.py`).
 
-The functions that take arrays use operators and methods that numpy arrays and torch tensors both have,
-so one definition serves the files (numpy, any rate) and the training on the GPU (torch, 16 kHz).
+The functions use operators and methods that numpy arrays and torch tensors both have, so one definition serves files
+(numpy, any rate) and training (torch, 16 kHz).
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ VOCODER_WINDOW_SAMPLES = 2048
 
 RESAMPLER_PASSBAND = 0.932
 RESAMPLER_TRANSITION = 0.05
-"""Where soxr's filter (HQ) begins to fall and how far on it reaches zero, in parts of the lower of the two Nyquist
-frequencies: `lowpass_taper` fitted to its impulse response."""
+"""Passband edge and transition width of soxr's filter (HQ), relative to the lower of the two Nyquist frequencies:
+`lowpass_taper` fitted to its impulse response."""
 
 FIR_TRANSITION_HZ = 400.0
 """Width in Hz of the transition of the steep low-pass, as a windowed sinc of 0.2 s would have it at 16 kHz."""
@@ -23,7 +23,7 @@ BARK_CENTRES_HZ = (
     *(50, 150, 250, 350, 450, 570, 700, 840, 1_000, 1_170, 1_370, 1_600),
     *(1_850, 2_150, 2_500, 2_900, 3_400, 4_000, 4_800, 5_800, 7_000, 8_500, 10_500, 13_500),
 )
-"""Middles of the bands of hearing after Zwicker, in Hz."""
+"""Centres of the critical bands (Bark, after Zwicker), in Hz."""
 
 
 def lowpass_taper(frequency: Any, start: Any, end: Any) -> Any:

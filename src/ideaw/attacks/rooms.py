@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-SPEED_OF_SOUND = 343.0
-"""In metres per second."""
+METRES_PER_SECOND = 343.0
+"""Speed of sound."""
 
 MIN_ROOM_METRES, MAX_ROOM_METRES = (4.0, 3.0, 2.4), (7.0, 5.0, 3.2)
 """Length, breadth and height of rooms, in metres; a room is drawn between these."""
@@ -14,7 +14,7 @@ WALL_DISTANCE_METRES = 0.2
 """Metres that loudspeaker and microphone keep from the walls."""
 
 MAX_DECAY_SECONDS = 1.0
-"""Seconds; the images grow with the third power of it."""
+"""Longest reverberation time in seconds: the number of image sources grows with its third power."""
 
 
 def response(rate: int, rng: np.random.Generator, decay: float, distance: float) -> np.ndarray:
@@ -30,7 +30,7 @@ def response(rate: int, rng: np.random.Generator, decay: float, distance: float)
     volume, surface = size.prod(), 2 * (size[0] * size[1] + size[1] * size[2] + size[2] * size[0])
     reflected = math.exp(-0.161 * volume / (surface * decay) / 2)  # Eyring's formula, solved for the amplitude
 
-    reach = SPEED_OF_SOUND * decay
+    reach = METRES_PER_SECOND * decay
     squares: np.ndarray = np.zeros(1)
     bounces: np.ndarray = np.zeros(1)
     for axis in range(3):
@@ -42,5 +42,5 @@ def response(rate: int, rng: np.random.Generator, decay: float, distance: float)
         near = squares < reach**2
         squares, bounces = squares[near], bounces[near]
     metres = np.sqrt(squares).clip(0.1)
-    delays = np.rint((metres - metres.min()) / SPEED_OF_SOUND * rate).astype(np.int64)
+    delays = np.rint((metres - metres.min()) / METRES_PER_SECOND * rate).astype(np.int64)
     return np.bincount(delays, reflected**bounces * metres.min() / metres)

@@ -44,7 +44,7 @@ def reverb(
     snr: float = 6.0,
     distance: float = 2.0,
 ) -> np.ndarray:
-    """Add what a random room gives back, `snr` dB below the power of each channel; see `rooms.response`."""
+    """Add the reverberation of a random room, `snr` dB below the power of each channel; see `rooms.response`."""
     require(0 < decay <= rooms.MAX_DECAY_SECONDS, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
     require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
     taps = rooms.response(rate, rng, decay, distance)
@@ -81,9 +81,9 @@ def rerecord(
 
 
 def overmark(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 36.0) -> np.ndarray:
-    """A second mark of the shipped model, with another code and message, its seconds beginning at a random place.
+    """A second mark of the shipped model, of another key and message, its seconds beginning at a random place.
 
-    Its form for training is the network's own: `train/step.py` marks a share of each batch twice.
+    In training the network itself does this: `train/step.py` marks a share of each batch twice.
     """
     from ideaw.keys import Key
     from ideaw.marker import load

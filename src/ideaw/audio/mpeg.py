@@ -51,7 +51,7 @@ class Mp3Stream:
     claimed_frames: int
 
     def xing_frame(self) -> bytes:
-        """A Xing header that says how many frames follow, of the first frame's own size."""
+        """A Xing header that says how many MPEG frames follow, of the first frame's own size."""
         frame = _parse_header(self.header)
         assert frame is not None
         mono = self.header[3] >> 6 == 3

@@ -7,6 +7,7 @@ from typing import BinaryIO
 from ideaw.errors import FileError
 
 _MAX_PAGE_BYTES = 27 + 255 + 255 * 255
+"""Header, segment table and segments of the largest Ogg page."""
 
 
 def check_last_page(path: Path, file: BinaryIO) -> None:

@@ -188,9 +188,9 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
     if container in ("WAV", "WAVEX") and _num_bytes(subtype, num_values) >= MAX_DATA_BYTES:
         container = "RF64"
     # AAC has a bitrate of its own in whatever container; libsndfile's codecs are told by quality, which others lack.
-    kept = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
-    bitrate = source.bitrate if kept else target.default_bitrate
-    id3 = ((source.id3 if kept else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
+    same_codec = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
+    bitrate = source.bitrate if same_codec else target.default_bitrate
+    id3 = ((source.id3 if same_codec else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
     return Encoding(container, subtype, bitrate, source.tags, id3)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Measured = TypeVar("Measured", bound=DataclassInstance)
 
 CONFIGURATION_FILE, RECORDS_FILE, METRICS_FILE = "run.json", "trials.jsonl", "metrics.json"
-"""Of the folder; the metrics are written by the benchmark once it is complete."""
+"""Files of the folder; the metrics are written by the benchmark once it is complete."""
 
 Record = dict[str, Any]
 

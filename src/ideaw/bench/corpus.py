@@ -14,10 +14,10 @@ from ideaw.audio.samples import as_float
 from ideaw.errors import FileError
 
 MIN_RMS = 10 ** (-40 / 20)
-"""Audio with a lower RMS is left out: the quantiser's steps are of a fixed size."""
+"""Audio with a lower RMS (full scale 1) is left out: the quantisation attack's steps have a fixed size."""
 
 SIDE_GAIN, SIDE_DELAY_SAMPLES = 0.9, 13
-"""What makes the second channel of a mono file: a little quieter, and some samples later."""
+"""Gain and delay of the second channel that is made for a mono file."""
 
 SHORT_MESSAGE = (1, 0, 1)
 """A message that fits into every model, where what it says does not matter."""

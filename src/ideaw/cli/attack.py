@@ -1,4 +1,4 @@
-"""`ideaw attack`: do to a file what the world does to files."""
+"""`ideaw attack`: apply an attack of the catalogue to a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +17,10 @@ def attack(
     source: Annotated[Path | None, typer.Argument(metavar="IN", help="The audio file to attack.")] = None,
     target: Annotated[Path | None, typer.Argument(metavar="OUT", help="The attacked file.")] = None,
     strengths: Annotated[
-        list[str] | None, typer.Option("-s", "--set", metavar="KEY=VALUE", help="A strength other than the default.")
+        list[str] | None,
+        typer.Option("-s", "--set", metavar="KEY=VALUE", help="Set a strength; --list shows the defaults."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the attacks that draw at random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the attacks that draw at random.")] = 0,
     listed: Annotated[bool, typer.Option("--list", help="List all attacks with their default strengths.")] = False,
 ) -> None:
     """Attack a file: noise, filters, codecs, cuts and more."""

@@ -1,4 +1,4 @@
-"""`ideaw bench`: the tables of the README, made by one command each."""
+"""`ideaw bench`: the tables of the documentation, made by one command each."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from ideaw.cli.paper import paper
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-app = typer.Typer(help="Measure a model, as the tables of the README do.", no_args_is_help=True)
+app = typer.Typer(help="Measure a model: the tables of the documentation, one command each.", no_args_is_help=True)
 app.command()(paper)
 
 Data = Annotated[Path, typer.Option(metavar="DIR", help="A folder of audio files.", show_default=False)]
@@ -35,9 +35,9 @@ def segments(
     snr: options.Snr = None,
     json_file: JsonFile = None,
     limit: Limit = None,
-    others: Annotated[bool, typer.Option("--others", help="Other attacks besides the paper's.")] = False,
+    others: Annotated[bool, typer.Option("--others", help="Measure further attacks besides the paper's.")] = False,
 ) -> None:
-    """Bits read right in one-second segments, clean and under the paper's attacks: its Table 2."""
+    """Share of bits read right in one-second segments, clean and under the paper's attacks: its Table 2."""
     from ideaw.bench.tables.segments import run
 
     _check(json_file)
@@ -66,7 +66,7 @@ def levels(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the table to this picture.")] = None,
     limit: Limit = None,
 ) -> None:
-    """Bits read right in segments brought to levels from −50 to −10 dBFS."""
+    """Share of bits read right in segments at levels from −50 to −10 dBFS."""
     from ideaw.bench.tables.levels import run
 
     _check(json_file)
@@ -93,7 +93,7 @@ def quality(
     json_file: JsonFile = None,
     limit: FileLimit = None,
 ) -> None:
-    """How far marked files are from their hosts: SNR, PESQ, STOI, ViSQOL, masking; and how far MP3 makes them."""
+    """Quality of marked files against their hosts: SNR, PESQ, STOI, ViSQOL, masking; and of MP3 instead."""
     with extra("bench", "measuring quality"):
         from ideaw.bench.tables.quality import run
 
@@ -117,7 +117,7 @@ def files(
     limit: FileLimit = None,
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each clip.")] = 10.0,
 ) -> None:
-    """Messages that come back from whole clips, edited and compressed, and how well marked stretches are located."""
+    """Share of messages read right from whole clips, edited and compressed; how well marked stretches are located."""
     from ideaw.bench.tables.files import run
 
     _check(json_file)
@@ -185,13 +185,17 @@ def locating(
     model: options.Model = None,
     json_file: JsonFile = None,
     plot: options.Plot = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Turns, of which the medians are taken.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Repetitions, of which the medians are reported.")] = 3,
     single_stage: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A single-stage model of as many bits.", show_default="both stages at once"),
+        typer.Option(
+            metavar="DIR",
+            help="A single-stage model of as many bits, for comparison.",
+            show_default="both stages at once",
+        ),
     ] = None,
 ) -> None:
-    """How long it takes to find a mark, against the paper's search on the same network."""
+    """Time to find a mark, against the paper's window search on the same network."""
     from ideaw.bench.tables.locating import METHODS, SINGLE_STAGE, WINDOWS, draw, run
 
     _check(json_file)

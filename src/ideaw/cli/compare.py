@@ -19,8 +19,7 @@ from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
 
 PIECE_SAMPLES = 10 * SAMPLE_RATE
-"""Samples that PESQ and STOI are taken over, since both are made for single sentences; longer audio gets the mean."""
-
+"""Length of the pieces that PESQ and STOI are averaged over, since both are made for single sentences."""
 
 Samples = NDArray[np.float32]
 
@@ -31,7 +30,7 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two recordings: SNR, PESQ, STOI, what is masked; a picture of waves, spectra, most audible moment."""
+    """Compare two recordings: SNR, PESQ, STOI, masking; with --plot waveforms, spectrograms, most audible moment."""
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
@@ -63,7 +62,7 @@ def compare(
 
 
 def _check_alike(first: Path, a: Recording, second: Path, b: Recording) -> None:
-    """Raises `AudioError` unless samples can be held against each other one by one."""
+    """Raise `AudioError` unless both have the same rate, channels and length."""
     for path, recording in ((first, a), (second, b)):
         try:
             check_samples(recording.samples, recording.rate)

@@ -15,7 +15,7 @@ import typer
 
 from ideaw.audio.blocks import Progress
 
-BROKEN_PIPE = 141
+BROKEN_PIPE_EXIT_CODE = 141
 """Exit code when nobody reads any more, as shells have it: 128 + SIGPIPE."""
 
 PIPE_COLUMNS = 240
@@ -86,7 +86,7 @@ def _print(text: str) -> None:
         print(text, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains as it ends
-        raise typer.Exit(BROKEN_PIPE) from None
+        raise typer.Exit(BROKEN_PIPE_EXIT_CODE) from None
 
 
 def _printable(text: str) -> str:

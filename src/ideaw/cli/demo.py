@@ -1,4 +1,4 @@
-"""`ideaw demo`: one second of real audio all the way: mark, MP3, cut, found."""
+"""`ideaw demo`: the packaged music marked, compressed to MP3, cut, and its message found."""
 
 import tempfile
 import time
@@ -20,7 +20,7 @@ DEMO_TEXT = "IDEA"
 DEMO_MP3_KBPS = 64
 """kbit/s: the paper's strongest compression."""
 DEMO_CUT_SECONDS = (1.234, 3.3)
-"""Where the piece begins and how long it is, in seconds: off every border of the mark."""
+"""Start and length of the piece in seconds, off every border between marked seconds."""
 
 
 def demo(

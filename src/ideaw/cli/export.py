@@ -14,13 +14,13 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The model folder to write.", show_default=False)],
     snr: Annotated[
         float | None,
-        typer.Option(metavar="DB", help="SNR of its marks unless asked otherwise.", show_default="as it was trained"),
+        typer.Option(metavar="DB", help="Default SNR of the model's marks.", show_default="as it was trained"),
     ] = None,
     shaping: Annotated[
         float | None,
         typer.Option(
             metavar="POWER",
-            help="Power of the host's envelope that the marks follow.",
+            help="Power of the host's spectral envelope that the marks follow, 0 to 2.",
             show_default="as it was trained",
         ),
     ] = None,
@@ -28,7 +28,7 @@ def export(
         float | None,
         typer.Option(
             metavar="DB",
-            help="How far above the host's masking curve the network's residual may be.",
+            help="dB by which the network's residual may exceed the host's masking threshold, 0 to 100.",
             show_default="as it was trained",
         ),
     ] = None,

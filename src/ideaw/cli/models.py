@@ -33,6 +33,7 @@ def models(
         return
     heads = ("name", "bits in a second", "SNR", "network", "parameters", "GMAC per second", "bits right")
     console.say_table(heads, [_row(card) for card in cards])
+    console.say("Bits in a second: message + locating code")
     console.say("GMAC per second: embed / locate / message; bits right: under the paper's attacks, worst to best")
 
 
@@ -42,7 +43,7 @@ def _row(card: ideaw.Card) -> tuple[str, ...]:
     shares = [share for share in _mapping(card, "segments").values() if isinstance(share, int | float)]
     return (
         card.name,
-        f"{card.message_bits} message + {card.code_bits} code",
+        f"{card.message_bits} + {card.code_bits}",
         f"{card.snr:g} dB",
         card.network,
         f"{parameters / 1e6:.2f} M" if parameters else "–",

@@ -1,4 +1,4 @@
-"""Where results go: looked at before the work begins, so that nobody waits for an error.
+"""Output files of commands: checked before the work begins, so that an error comes at once.
 
 What is written here appears whole or not at all (`audio/atomic.py`).
 """
@@ -15,7 +15,7 @@ from ideaw.errors import FileError, MissingExtraError
 
 
 def check_audio(source: Path, target: Path) -> None:
-    """Whether the audio of `source` can be written as `target`, as far as that can be known beforehand."""
+    """Raise `IdeawError` unless the audio of `source` can be written as `target`, as far as is known beforehand."""
     check_distinct(source, target)
     check(target, EXTENSIONS)
     if written_by_pyav(target) and find_spec("av") is None:
@@ -23,7 +23,7 @@ def check_audio(source: Path, target: Path) -> None:
 
 
 def check(target: Path, extensions: Sequence[str]) -> None:
-    """Whether a file with one of these extensions can appear at `target`; raises `FileError` if not."""
+    """Raise `FileError` unless a file with one of these extensions can be written at `target`."""
     if target.is_dir():
         raise FileError(f"{target} is a directory; give a file name for the output")
     if target.suffix.lower() not in extensions:

@@ -14,8 +14,8 @@ PRESETS = {
     "rawbench-loose": "RAW-Bench's attacks at mild strengths: noise, codecs, filters, dynamics, time.",
     "rawbench-strict": "RAW-Bench's attacks at strengths that are heard.",
     "audiomarkbench": "AudioMarkBench's attacks that need no access to the model, from mild to destructive.",
-    "edits": "Cuts, pieces, speed, pitch, channels, re-recording in simulated rooms.",
-    "security": "What can be done to marks without their key: reading, overwriting, averaging, copying, forging.",
+    "edits": "Cuts, splices, speed, pitch, channels, re-recording in simulated rooms.",
+    "security": "Attacks on marks without their key: reading, overwriting, averaging, copying, forging.",
 }
 """Name → what `--help` says about it."""
 
@@ -42,9 +42,13 @@ Weights = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly spaced.")]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Two clips and the ends of every list: about half a minute on two idle cores.")
+    bool,
+    typer.Option(
+        "--quick",
+        help="Two clips and the first and last of every list of strengths: about half a minute on two idle cores.",
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of messages, keys and all that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of messages, keys and all random strengths.")]
 
 
 def add(app: typer.Typer) -> None:
@@ -76,7 +80,7 @@ def _command(name: str) -> Callable[..., None]:
             table = runner.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
         heads = report.table_heads(chosen.security)
         console.say_table(heads, report.table_rows(table), numbers=heads[1:])
-        means = ", ".join(f"{measure} {each.value:.4g}" for measure, each in table.quality.items())
+        means = ", ".join(f"{measure} {mean.value:.4g}" for measure, mean in table.quality.items())
         console.say(f"{report.describe_setting(table)}; quality of the mark: {means}")
         if table.skipped:
             console.say(report.describe_skipped(table))

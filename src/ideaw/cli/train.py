@@ -18,14 +18,16 @@ def train(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run.", show_default="runs/<name of the recipe>")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps, other than the recipe's.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Segments in a step, other than the recipe's.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps instead of the recipe's.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Segments in a step instead of the recipe's.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop and save after so many minutes.")] = None,
     begin: Annotated[
         Path | None,
-        typer.Option("--from", metavar="WEIGHTS", help="Begin with a model folder, or a checkpoint's file of weights."),
+        typer.Option(
+            "--from", metavar="WEIGHTS", help="Initial weights: a model folder, or a checkpoint's file of weights."
+        ),
     ] = None,
-    validate_on: Annotated[int, typer.Option(min=1, help="Segments that a validation reads.")] = 256,
+    validate_on: Annotated[int, typer.Option(min=1, help="Segments read in each validation.")] = 256,
 ) -> None:
     """Train a model; a run that was stopped goes on where it stood."""
     with extra("train", "training"):

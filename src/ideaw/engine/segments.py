@@ -23,14 +23,14 @@ MAX_SHIFT_HOPS = 4
 SHIFTS_HOPS = (0, *(sign * hops for hops in range(1, MAX_SHIFT_HOPS + 1) for sign in (-1, 1)))
 
 UNSHIFTED_PREFERENCE = 1.5
-"""Factor by which the slots must be clearer elsewhere than where they are expected; with 1.3 the weakest are
-misplaced."""
+"""Factor by which the slots' score at another shift must exceed that at the expected place; with 1.3 the weakest
+segments are misplaced."""
 
 NEGLIGIBLE_CODE_SCORE = 40
-"""Codes that score less than the best by so much, which is 20 nats, are not tried with the message."""
+"""Locating codes that score lower than the best by so much (20 nats) are not tried with the message."""
 
 MIN_ABS_LLR = 1e-6
-"""Magnitude that a bit's LLR keeps where nothing speaks against it or for it."""
+"""Least magnitude of a bit's LLR, so that its sign is a decision even without evidence."""
 
 
 def embed_segments(
@@ -72,7 +72,7 @@ def extract_segments(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(batch, SEGMENT_SAMPLES) audio → LLRs of message (batch, message_bits) and code (batch, code_bits).
 
-    A segment may begin up to MAX_SHIFT_HOPS off its mark: it is read where its slots are clearest.
+    A segment may begin up to MAX_SHIFT_HOPS off its mark: it is read at the shift where its slots score highest.
     """
     slots = network.map(
         lambda batch: _extract_slots(network, channels, audio[batch].astype(np.float32)), _batches(len(audio))

@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS = 600.0
 """Seconds that one answer may take."""
 
 EXIT_GRACE_SECONDS = 1.0
-"""For which the last output of a process that ended is read."""
+"""Seconds for which the last output of a process that ended is read."""
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ from ideaw.payload.message import MessageLike
 from ideaw.results import Detection, Segment
 
 CLIP_RATE = 44_100
-"""Of the clips, in Hz."""
+"""Sampling rate of the clips in Hz."""
 
 SHORT_TEXT_LETTERS, LONG_TEXT_LETTERS = 4, 20
-"""Of the texts."""
+"""Lengths of the two texts."""
 
 MARKED_SECONDS = (1.0, 3.0, 5.0)
-"""Seconds of which a clip is marked where places are looked for."""
+"""Lengths in seconds of the marked stretches whose borders are located."""
 
 Edit = Callable[[Samples, int], Samples]
 """(n, 2) samples and a seed → what is searched."""
@@ -133,7 +133,7 @@ def run(
         clip = read_clip(path, seconds)
         if is_loud(clip):
             rng = np.random.default_rng([seed, number])
-            # How well two marks bear each other depends on their keys, so every clip has its own.
+            # How much two marks interfere depends on their keys, so every clip has a key of its own.
             key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
             for label, right, wrong in _trials(marker, load(model, key=key), key, clip, snr, rng):
                 outcomes.setdefault(label, []).append((right, wrong))

@@ -34,7 +34,7 @@ from ideaw.results import Detection
 ONE_PASS, WINDOWS, SINGLE_STAGE, ONE_PASS_WHOLE = METHODS = ("ours", "the paper's", "single stage", "ours, whole file")
 
 LATENCY_SECONDS = 6
-"""Of the streaming search, from the first marked second to its answer."""
+"""Latency of the streaming search, from the first marked second to its answer."""
 
 SEARCH_CASES: tuple[tuple[int, int | None], ...] = (
     (10, 0),

@@ -28,13 +28,13 @@ P_LEVELS = tuple(10.0**-k for k in range(1, 7))
 """p-values of which the share below is counted."""
 
 MIN_EXPECTED_BELOW = 10
-"""Searches below a level that chance alone allows for, from which on the level counts as checked."""
+"""Expected number of searches below a level by chance from which on the level counts as checked."""
 
 NUM_SMALLEST = 5
-"""p-values that are kept."""
+"""Number of smallest p-values that are reported."""
 
 UNMARKED_ATTACKS = tuple(name for name in catalogue.ATTACKS if name != "overmark")
-"""Of which one, at random, is made on each clip; the one that marks is left out."""
+"""Attacks of which one, at random, is applied to each clip; the one that marks is left out."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ WINDOW_STEP_SAMPLES = SEGMENT_SAMPLES // 10
 """Samples from one window to the next."""
 
 SHIFT_PENALTY = 1.15
-"""Factor by which shifted slots must be clearer than those where a window begins."""
+"""Factor by which the slots at a shift must exceed those at the window's own start in total magnitude."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def search_single_stage(network: Network, audio: NDArray[np.float32], code: NDAr
 
 
 def _clearest(stream: NDArray[np.float32], carriers: Carriers) -> tuple[int, NDArray[np.float32]]:
-    """The shift in hops at which a stream speaks most clearly, and its slots (1, slots) there."""
+    """The shift in hops at which the slots have the largest total magnitude, and the slots (1, slots) there."""
     summed = carriers.sum_bins(stream)
     options = {hops: carriers.slot_llrs(_shift(summed, hops)) for hops in SHIFTS_HOPS}
     clarity = {hops: float(np.abs(slots).sum()) * (1 if hops else SHIFT_PENALTY) for hops, slots in options.items()}

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from . import Adapter, PeerResult, Samples, mono, with_mark
 
-AUDIOSEAL_RATE = 16_000
+AUDIOSEAL_RATE_HZ = 16_000
 
 AUDIOSEAL_THRESHOLD = 0.5
 """Score above which it is said that there is a mark, as in its examples."""
@@ -41,11 +41,13 @@ class Seal(Adapter):
             marked: Samples = (audio + self._generator.get_watermark(audio, message=bits))[0, 0].numpy()
             return marked
 
-        return with_mark(samples, rate, AUDIOSEAL_RATE, mark)
+        return with_mark(samples, rate, AUDIOSEAL_RATE_HZ, mark)
 
     @torch.no_grad()
     def detect(self, samples: Samples, rate: int) -> PeerResult:
-        score, bits = self._detector.detect_watermark(torch.from_numpy(mono(samples, rate, AUDIOSEAL_RATE))[None, None])
+        score, bits = self._detector.detect_watermark(
+            torch.from_numpy(mono(samples, rate, AUDIOSEAL_RATE_HZ))[None, None]
+        )
         return PeerResult(float(score) > AUDIOSEAL_THRESHOLD, "".join(str(int(bit)) for bit in bits[0]), float(score))
 
 

@@ -8,11 +8,11 @@ from silentcipher import server
 
 from . import Adapter, PeerResult, Samples, mono, with_mark
 
-SILENTCIPHER_RATE = 44_100
+SILENTCIPHER_RATE_HZ = 44_100
 
 PUBLISHED_CONFIG = {
     "model_type": "44.1k",
-    "SR": SILENTCIPHER_RATE,
+    "SR": SILENTCIPHER_RATE_HZ,
     "N_FFT": 4096,
     "HOP_LENGTH": 2048,
     "message_band_size": 1024,
@@ -59,13 +59,13 @@ class SilentCipher(Adapter):
         return with_mark(
             samples,
             rate,
-            SILENTCIPHER_RATE,
-            lambda host: self._model.encode_wav(host, SILENTCIPHER_RATE, letters, calc_sdr=False)[0],
+            SILENTCIPHER_RATE_HZ,
+            lambda host: self._model.encode_wav(host, SILENTCIPHER_RATE_HZ, letters, calc_sdr=False)[0],
         )
 
     def detect(self, samples: Samples, rate: int) -> PeerResult:
         decoded = self._model.decode_wav(
-            mono(samples, rate, SILENTCIPHER_RATE), SILENTCIPHER_RATE, phase_shift_decoding=False
+            mono(samples, rate, SILENTCIPHER_RATE_HZ), SILENTCIPHER_RATE_HZ, phase_shift_decoding=False
         )
         if not decoded["status"]:
             return PeerResult(False, None, 0.0)
