@@ -32,7 +32,7 @@ MAX_ABS_SAMPLE = 1e10
 _NO_SAMPLES = "there are no samples; at least 1 s is needed"
 
 _ZERO_CODES = {"uint8": 128, "int8": 0, "int16": 0, "int32": 0}
-"""Integer types that are accepted, and the code that stands for zero in each."""
+"""Integer types that are accepted, and the value that stands for zero in each."""
 
 _FLOATS = ("float16", "float32", "float64")
 
@@ -85,7 +85,7 @@ def quantisation_step(dtype: np.dtype[Any]) -> float:
 
 
 def as_integers(samples: NDArray[np.floating], bits: int) -> NDArray[np.int64]:
-    """Round floats of full scale 1 to the nearest code of signed `bits`-bit PCM, saturating beyond full scale."""
+    """Round floats of full scale 1 to the nearest value of signed `bits`-bit PCM, saturating beyond full scale."""
     scale = 2.0 ** (bits - 1)
     return np.asarray(np.clip(np.rint(samples * scale), -scale, scale - 1), np.int64)
 

@@ -70,14 +70,14 @@ class RivalNetwork(Network):
     def mark_segments(
         self, host: NDArray[np.float32], message: NDArray[np.float32], code: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Segments and streams of message and code → residuals of the same shape."""
+        """Segments and streams of message and locating code → residuals of the same shape."""
         if not self.card.facts.get("waveform_io"):
             return super().mark_segments(host, message, code)
         (residual,) = self.session("mark").run(None, {"host": host, "message": message})
         return np.asarray(residual)
 
     def extract_streams(self, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Segments → the streams of message and code."""
+        """Segments → the streams of message and locating code."""
         if not self.card.facts.get("waveform_io"):
             return super().extract_streams(received)
         (message,) = self.session("listen").run(None, {"received": received})

@@ -109,12 +109,12 @@ class Network:
     def mark(
         self, host: NDArray[np.complex64], message: NDArray[np.float32], code: NDArray[np.float32]
     ) -> NDArray[np.complex64]:
-        """Spectrum of the host and streams of message and code → spectrum of the residual that marks the host."""
+        """Spectrum of the host, streams of message and locating code → spectrum of the residual that marks it."""
         (residual,) = self.session("mark").run(None, {"host": _as_pairs(host), "message": message, "code": code})
         return np.ascontiguousarray(residual).view(np.complex64)[..., 0]
 
     def locate(self, received: NDArray[np.complex64]) -> tuple[NDArray[np.float32], StageState]:
-        """Spectrum of received audio → the code's stream, and what `read` goes on with."""
+        """Spectrum of received audio → the locating code's stream, and what `read` goes on with."""
         code, *state = self.session("locate").run(None, {"received": _as_pairs(received)})
         return code, tuple(state)
 
@@ -128,12 +128,12 @@ class Network:
     def mark_segments(
         self, host: NDArray[np.float32], message: NDArray[np.float32], code: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Segments and streams of message and code → residuals of the same shape."""
+        """Segments and streams of message and locating code → residuals of the same shape."""
         residual = istft(self.mark(stft(host), message, code))
         return np.asarray(residual[:, EDGE_SAMPLES : EDGE_SAMPLES + SEGMENT_SAMPLES])
 
     def extract_streams(self, received: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Segments → the streams of message and code."""
+        """Segments → the streams of message and locating code."""
         code, state = self.locate(stft(received))
         return self.read(state), code
 

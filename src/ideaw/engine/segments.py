@@ -87,7 +87,7 @@ def extract_segments(
 def decode_jointly(
     channels: KeyChannels, message: NDArray[np.float32], code: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(slots,) of message and code → (bits,) of each, where the locating code scrambles the message's slots.
+    """(slots,) of message and locating code → (bits,) of each, where the locating code scrambles the message's slots.
 
     Every code is tried: each says how the message's slots are to be descrambled. All codes, with all messages, are
     summed over in each bit's LLR.
@@ -143,7 +143,7 @@ def _bounded(llrs: NDArray[np.float64]) -> NDArray[np.float32]:
 def _extract_slots(
     network: Network, channels: KeyChannels, received: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(batch, SEGMENT_SAMPLES) → soft values (batch, slots) of message and code, at the clearest of all shifts."""
+    """(batch, SEGMENT_SAMPLES) → soft values (batch, slots) of message and locating code, at the best shift."""
     streams = network.extract_streams(received / level(received))
     options = []
     for channel, stream in zip((channels.message, channels.code), streams, strict=True):

@@ -75,8 +75,8 @@ class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def context(self) -> dict[str, int]:
         """Exported function → receptive field in frames to each side: one for each convolution in a row."""
         convolutions = {"conv": 3, "dense": 5}[self.subnet]
-        # Marking needs of a stage's last block only the host's half, and the code's first half does not see the host;
-        # backwards, the last net of stage 2 is left to `read`, which needs all of stage 1 but its last.
+        # Marking needs of a stage's last block only the host's half, and the first half of stage 2 does not see the
+        # host; backwards, the last net of stage 2 is left to `read`, which needs all of stage 1 but its last.
         message, code = 2 * self.message_blocks - 1, max(2 * self.code_blocks - 1, 0)
         nets = {
             "mark": message + max(code - 1, 0),

@@ -103,10 +103,10 @@ class Ideaw(nn.Module):
             self.message_reader, self.code_reader = copy.deepcopy((self.message_stage, self.code_stage))
         self.balance = BalanceBlock(config, conditions)
         self.llr_scale = nn.Parameter(torch.full((2,), INIT_LLR_SCALE))
-        """LLR per unit of the extracted streams of message and code."""
+        """LLR per unit of the extracted streams of message and locating code."""
 
     def carriers(self, key_label: str = "training") -> tuple[Carriers, Carriers]:
-        """Carriers of message and code, drawn from a label."""
+        """Carriers of message and locating code, drawn from a label."""
         device = str(self.llr_scale.device)
         message = keyed_carriers(self.config.message_slots, self.stream_width, key_label, "message", device)
         return message, keyed_carriers(self.config.code_slots, self.stream_width, key_label, "code", device)
@@ -143,9 +143,9 @@ class Ideaw(nn.Module):
             balanced: Whether the balance block comes first.
 
         Returns:
-            The code's stream (batch, frames, stream_width), and what `read` goes on from: host stream, conditioning
-            and the code's stream, squeezed. That host stream still holds what the first block of stage 2 added: only
-            the message needs it without.
+            The locating code's stream (batch, frames, stream_width), and what `read` goes on from: host stream,
+            conditioning and the locating code's stream, squeezed. That host stream still holds what the first block of
+            stage 2 added: only the message needs it without.
         """
         host, condition = self.domain.analyse(received)
         if balanced:
@@ -175,7 +175,7 @@ class Ideaw(nn.Module):
             message: (batch, message_slots).
             code: (batch, code_slots); None: stage 1 alone.
             snr: dB that the mark lies below each segment, exactly; None: as the network leaves it.
-            carriers: Of message and code.
+            carriers: Of message and locating code.
             phase: (batch,) frame of the ring that each segment begins with.
 
         Returns:
@@ -195,11 +195,11 @@ class Ideaw(nn.Module):
         phase: Tensor | None = None,
         balanced: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """LLRs of the slots of message and code, (batch, slots) each, positive for +1.
+        """LLRs of the slots of message and locating code, (batch, slots) each, positive for +1.
 
         Args:
             audio: (batch, SEGMENT_SAMPLES).
-            carriers: Of message and code.
+            carriers: Of message and locating code.
             phase: (batch,) frame of the ring that each segment begins with.
             balanced: Whether the balance block comes first.
         """

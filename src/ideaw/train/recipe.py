@@ -32,7 +32,7 @@ class Losses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: float = 1.0
     code: float = 0.5
     first_stage: float = 0.0
-    """The message read after stage 1 alone, before the code is on top of it."""
+    """The message read after stage 1 alone, before the locating code is on top of it."""
     perceptual: float = 0.0
     """The paper's perceptual loss: the squared distance of marked audio and host."""
     audible: float = 0.0

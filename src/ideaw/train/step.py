@@ -156,7 +156,7 @@ def _overmark(overmarker: AnyNet, padded: Tensor, schedule: StepSchedule, draw: 
 
 @torch.no_grad()
 def _second_residual(overmarker: AnyNet, segments: Tensor, schedule: StepSchedule, draw: Draw) -> Tensor:
-    """What a message and code of another key at another phase add to the segments, (rows, SEGMENT_SAMPLES)."""
+    """What a message and locating code of another key at another phase add to the segments, (rows, SEGMENT_SAMPLES)."""
     rows, config = len(segments), overmarker.config
     message, code = (_draw_bits(rows, slots, draw) for slots in (config.message_slots, config.code_slots))
     phase = torch.randint(FRAMES_PER_SECOND, (rows,), generator=draw.device, device=segments.device)

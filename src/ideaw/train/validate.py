@@ -13,7 +13,7 @@ VALIDATION_SEED = 7
 
 @torch.no_grad()
 def validate(model: AnyNet, pool: SegmentPool, snr: float | None, segments: int = 256) -> dict[str, float]:
-    """Share of slots of message and code together that are read right, with the location known.
+    """Share of slots of message and locating code together that are read right, with the location known.
 
     Args:
         model: The network.

@@ -90,7 +90,7 @@ def run(
 ) -> Table:
     """Search the packaged speech, again and again as long as a file is, marked from some second on.
 
-    `single` is the folder of a single-stage model that carries code and message together.
+    `single` is the folder of a single-stage model that carries locating code and message together.
     """
     network = Network(find_model(model), threads=1)
     marker = Marker(network)

@@ -211,7 +211,7 @@ def describe_model(model: str) -> dict[str, Any]:
 def _scope(data: Path, measured: Mapping[str, segments.Table]) -> str:
     counts = ", ".join(f"{table.segments} of {name}" for name, table in measured.items())
     audio = "the packaged samples" if data == packaged_samples() else f"the folder {data.resolve().name}"
-    return f"One-second segments of {audio}: {counts}. ACC is of code and message bits together, location known."
+    return f"One-second segments of {audio}: {counts}. ACC is of all bits (message and locating code), location known."
 
 
 def _count(measured: Mapping[str, segments.Table], printed: Mapping[str, Printed]) -> str:

@@ -14,7 +14,7 @@ class Printed:
     attacked: tuple[float, ...]
     """The same under its attacks in their order: GN LF CP QZ RD RS AM TS."""
     capacity: float | None = None
-    """Bits in a second, code and message together; of ablations it is not printed."""
+    """Bits in a second, locating code and message together; of ablations it is not printed."""
 
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""The paper's Table 2 on any folder of audio: one-second segments, location known, bits of code and message together.
+"""The paper's Table 2 on any folder of audio: one-second segments, location known, all bits counted together.
 
 Attacks are the real ones of `attacks/arrays.py`. Every segment is marked with random bits at exactly the SNR that
 is asked for; the place is not searched. The paper's row is of its own test audio (VCTK and FMA), which we do not have.
@@ -73,7 +73,7 @@ class Table:
 
     model: str
     bits: int
-    """In a second, code and message together."""
+    """In a second, locating code and message together."""
     segments: int
     snr: float
     lowest_snr: float

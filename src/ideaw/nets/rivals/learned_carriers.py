@@ -87,5 +87,5 @@ class LearnedCarrierNet(Ideaw):
         self.code_carriers = kind(config, config.code_slots, generator)
 
     def carriers(self, key_label: str = "training") -> tuple[Carriers, Carriers]:
-        """Carriers of message and code, the same for every key."""
+        """Carriers of message and locating code, the same for every key."""
         return self.message_carriers(), self.code_carriers()

@@ -85,7 +85,7 @@ class WaveletNet(nn.Module):
         self.register_buffer("lowpass", torch.tensor(DB4_LOWPASS)[None, None], persistent=False)
 
     def carriers(self, key_label: str = "training") -> tuple[Carriers, Carriers]:
-        """Carriers of the message, the same for every key, and none of a code."""
+        """Carriers of the message, the same for every key, and none of a locating code."""
         return Carriers(self.write, self.read), Carriers(self.write[:0], self.read[:0])
 
     # On segments of level 1 and streams (batch, FRAMES_PER_SECOND, stream_width): what is exported.
@@ -130,7 +130,7 @@ class WaveletNet(nn.Module):
         phase: Tensor | None = None,
         balanced: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """LLRs (batch, slots) of the message, positive for +1, and none of a code."""
+        """LLRs (batch, slots) of the message, positive for +1, and none of a locating code."""
         stream = self.listen(audio / level(audio))
         return carriers[0].slot_llrs(stream, phase), carriers[1].slot_llrs(stream, phase)
 
