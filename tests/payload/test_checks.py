@@ -42,10 +42,10 @@ def test_checks_depend_on_all_that_is_said(width: int, key: Key) -> None:
 
 def test_a_mac_says_nothing_about_that_of_another_key_or_length() -> None:
     rng = np.random.default_rng(0)
-    frames = rng.integers(0, 2, (1000, 35)).astype(np.uint8)
-    mine = [digits(payload_check(bits, 11, KEY)) for bits in frames]
+    payloads = rng.integers(0, 2, (1000, 35)).astype(np.uint8)
+    mine = [digits(payload_check(bits, 11, KEY)) for bits in payloads]
     for other in (PUBLIC, Key.fresh()):
-        theirs = [digits(payload_check(bits, 11, other)) for bits in frames]
+        theirs = [digits(payload_check(bits, 11, other)) for bits in payloads]
         assert sum(one == two for one, two in zip(mine, theirs, strict=True)) < 8
     zeros = {digits(payload_check(np.zeros(count, np.uint8), 11, KEY)) for count in range(1, 65)}
     assert len(zeros) > 58

@@ -1,4 +1,4 @@
-"""What seconds carry: the same frame over and over, or blocks of which any that are enough give the message."""
+"""What seconds carry: the same payload over and over, or blocks of which any that are enough give the message."""
 
 import hashlib
 from math import ceil
@@ -56,24 +56,24 @@ def test_any_blocks_that_are_enough_give_the_message(content: Content, size: int
 
 
 @given(st.integers(MIN_LONG_PAYLOAD_BITS, 128), st.data(), KEYS)
-def test_a_frame_says_its_block(size: int, data: st.DataObject, key: Key) -> None:
+def test_a_payload_says_its_block(size: int, data: st.DataObject, key: Key) -> None:
     parts = long_layout(size)
     assert parts is not None
     needed = data.draw(st.integers(1, parts.max_blocks))
     index = data.draw(st.integers(0, parts.period(needed) - 1))
     block = Block(index, needed, data.draw(st.binary(min_size=parts.data_bytes, max_size=parts.data_bytes)))
-    frame = parts.encode_block(block, key)
-    assert frame.shape == (size,)
-    assert parts.decode_block(frame, key) == block
-    assert Message.decode(frame, key) is None
-    flipped = frame.copy()
+    payload = parts.encode_block(block, key)
+    assert payload.shape == (size,)
+    assert parts.decode_block(payload, key) == block
+    assert Message.decode(payload, key) is None
+    flipped = payload.copy()
     flipped[data.draw(st.integers(0, size - 1))] ^= 1
     assert parts.decode_block(flipped, key) != block
     damaged = parts.decode_block(flipped, key)
     assert damaged is None or damaged.needed != needed or key != PUBLIC
 
 
-def test_frames_are_divided_as_the_models_need_it() -> None:
+def test_payloads_are_divided_as_the_models_need_it() -> None:
     for size, division in ((46, (8, 3, 0, 11)), (22, (5, 1, 0, 6)), (30, (8, 1, 0, 11)), (128, (8, 13, 2, 11))):
         parts = long_layout(size)
         assert parts is not None
@@ -91,10 +91,10 @@ def test_frames_are_divided_as_the_models_need_it() -> None:
         ((0, 1, 1) * 11, 46, PUBLIC, "af049b02729a6c5c"),
     ],
 )
-def test_frames_never_change(content: Content, size: int, key: Key, digest: str) -> None:
+def test_payloads_never_change(content: Content, size: int, key: Key, digest: str) -> None:
     # Marks in the world are read by them.
-    frames = plan_of(Message(content), size, key).period_payloads
-    assert hashlib.sha256(np.packbits(frames).tobytes()).hexdigest()[:16] == digest
+    payloads = plan_of(Message(content), size, key).period_payloads
+    assert hashlib.sha256(np.packbits(payloads).tobytes()).hexdigest()[:16] == digest
 
 
 def test_a_short_message_is_the_same_in_every_second() -> None:
@@ -107,10 +107,10 @@ def test_a_short_message_is_the_same_in_every_second() -> None:
 def test_a_long_message_fills_a_file_again_and_again() -> None:
     plan = plan_of(Message("track-0042"), 46)
     assert plan.needed == 5
-    frames = payloads_for(plan, 23.2)
-    assert frames.shape == (24, 46)
-    assert np.array_equal(frames[10:20], frames[:10])
-    assert len(np.unique(frames, axis=0)) == 10
+    payloads = payloads_for(plan, 23.2)
+    assert payloads.shape == (24, 46)
+    assert np.array_equal(payloads[10:20], payloads[:10])
+    assert len(np.unique(payloads, axis=0)) == 10
 
 
 @pytest.mark.parametrize(("seconds", "has"), [(4, "4"), (4.99, "4.9"), (0.5, "0.5")])
@@ -164,7 +164,7 @@ def test_a_body_that_says_the_same_in_another_way_is_refused() -> None:
         bytes([0x00]) + b"\xff" * 10,  # no text
         bytes([0x7F]) + b"1234567890",  # more padding than there is room
         bytes([0xFF]) + b"1234567890",
-        bytes([0x46]) + b"1234" + bytes(6),  # fits into one frame
+        bytes([0x46]) + b"1234" + bytes(6),  # fits into one payload
     ):
         padded = said.ljust(-(-(len(said) + 4) // 3) * 3 - 4, b"\0")
         assert parse_body(padded + body_check(padded), 46) is None

@@ -36,27 +36,27 @@ def fitting(draw: st.DrawFn) -> tuple[Message, int]:
 @given(fitting())
 def test_a_message_comes_back_as_it_was(given: tuple[Message, int]) -> None:
     message, size = given
-    frame = message.encode(size)
-    assert frame.shape == (size,)
-    assert set(np.unique(frame)) <= {0, 1}
-    assert Message.decode(frame) == message
-    assert Message.decode(frame > 0) == message
+    payload = message.encode(size)
+    assert payload.shape == (size,)
+    assert set(np.unique(payload)) <= {0, 1}
+    assert Message.decode(payload) == message
+    assert Message.decode(payload > 0) == message
 
 
 @pytest.mark.slow
 @given(fitting(), st.data())
 def test_a_flipped_bit_is_detected(given: tuple[Message, int], data: st.DataObject) -> None:
     message, size = given
-    frame = message.encode(size)
-    frame[data.draw(st.integers(0, size - 1))] ^= 1
-    assert Message.decode(frame) is None
+    payload = message.encode(size)
+    payload[data.draw(st.integers(0, size - 1))] ^= 1
+    assert Message.decode(payload) is None
 
 
 def test_a_burst_as_long_as_the_check_is_detected() -> None:
-    frame = Message("ab").encode(46)
+    payload = Message("ab").encode(46)
     for start in range(46 - 10):
         for pattern in range(1, 1 << 11, 7):
-            damaged = frame.copy()
+            damaged = payload.copy()
             burst = [pattern >> place & 1 for place in range(11)][: 46 - start]
             damaged[start : start + len(burst)] ^= np.array(burst, np.uint8)
             assert Message.decode(damaged) is None
@@ -65,24 +65,24 @@ def test_a_burst_as_long_as_the_check_is_detected() -> None:
 @pytest.mark.slow
 def test_random_bits_pass_as_rarely_as_the_check_is_long() -> None:
     rng = np.random.default_rng(1)
-    passed = sum(Message.decode(frame) is not None for frame in rng.integers(0, 2, (20_000, 46)))
+    passed = sum(Message.decode(payload) is not None for payload in rng.integers(0, 2, (20_000, 46)))
     assert passed < 25  # 20,000 / 2^11 ≈ 10 pass the check; some of them are no message
 
 
 @given(SIZES)
-def test_constant_frames_are_no_message(size: int) -> None:
+def test_constant_payloads_are_no_message(size: int) -> None:
     assert Message.decode(np.zeros(size, np.uint8)) is None
     assert Message.decode(np.ones(size, np.uint8)) is None
 
 
-def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
-    frames = (Message((0, 1) * 16).encode(46), Message("abcd").encode(46))
-    for frame in frames:
-        assert int(frame[:KIND_BITS] @ (4, 2, 1)) != LONG_KIND
+def test_a_message_of_one_payload_is_not_taken_for_a_part_of_a_long_one() -> None:
+    payloads = (Message((0, 1) * 16).encode(46), Message("abcd").encode(46))
+    for payload in payloads:
+        assert int(payload[:KIND_BITS] @ (4, 2, 1)) != LONG_KIND
 
 
 @pytest.mark.parametrize(
-    ("content", "frame"),
+    ("content", "payload"),
     [
         ("abcd", "0000110000101100010011000110110010010001101000"),
         ("hey", "0000110100001100101011110011111111111111010100"),
@@ -95,30 +95,30 @@ def test_a_message_of_one_frame_is_not_taken_for_a_part_of_a_long_one() -> None:
         ((0, 1), "1010110011"),
     ],
 )
-def test_public_frames_never_change(content: Content, frame: str) -> None:
+def test_public_payloads_never_change(content: Content, payload: str) -> None:
     # Marks in the world are read by them.
-    assert "".join(map(str, Message(content).encode(len(frame)))) == frame
-    assert Message.decode(np.array([int(digit) for digit in frame])) == Message(content)
+    assert "".join(map(str, Message(content).encode(len(payload)))) == payload
+    assert Message.decode(np.array([int(digit) for digit in payload])) == Message(content)
 
 
 @given(fitting(), st.binary(min_size=16, max_size=64))
 def test_under_a_key_only_the_check_differs(given: tuple[Message, int], secret: bytes) -> None:
     message, size = given
     key = Key(secret)
-    frame = message.encode(size, key)
-    assert Message.decode(frame, key) == message
+    payload = message.encode(size, key)
+    assert Message.decode(payload, key) == message
     says = size - layout(size).check_bits
-    assert np.array_equal(frame[:says], message.encode(size, PUBLIC)[:says])
+    assert np.array_equal(payload[:says], message.encode(size, PUBLIC)[:says])
 
 
 def test_another_key_finds_no_message() -> None:
-    frames = [Message(bytes([number])).encode(46, Key.fresh()) for number in range(256)]
+    payloads = [Message(bytes([number])).encode(46, Key.fresh()) for number in range(256)]
     for reader in (PUBLIC, Key.fresh()):
-        assert sum(Message.decode(frame, reader) is not None for frame in frames) < 5  # 256 / 2^11 ≈ 0.1
+        assert sum(Message.decode(payload, reader) is not None for payload in payloads) < 5  # 256 / 2^11 ≈ 0.1
 
 
 @given(fitting())
-def test_what_has_a_frame_fits(given: tuple[Message, int]) -> None:
+def test_what_can_be_encoded_fits(given: tuple[Message, int]) -> None:
     message, size = given
     assert message.fits(size)
     assert not Message(bytes(5)).fits(46)
