@@ -84,7 +84,7 @@ def strength(attack: Attack, name: str, value: object) -> float | str:
     """A strength given by the caller, of the type of its default; `IdeawError` if it cannot be one."""
     if name not in attack.strengths:
         known = ", ".join(attack.strengths) or "none"
-        raise IdeawError(f"Attack {attack.name} has no strength {name!r}; it has: {known}.")
+        raise IdeawError(f"attack {attack.name} has no strength {name!r}; it has: {known}")
     default = attack.strengths[name]
     if isinstance(default, str | bool):
         if type(value) is type(default):
@@ -98,24 +98,24 @@ def strength(attack: Attack, name: str, value: object) -> float | str:
         kind = "a whole number"
     else:
         kind = "a number"
-    raise IdeawError(f"Strength {name} of attack {attack.name} must be {kind}, not {value!r}.")
+    raise IdeawError(f"strength {name} of attack {attack.name} must be {kind}, not {value!r}")
 
 
 def run(name: str, samples: np.ndarray, rate: int, seed: int = 0, **overrides: float | str) -> np.ndarray:
     """Attack `samples`, float (n,) or (n, channels) at `rate` Hz; `overrides` replace default strengths."""
     if name not in ATTACKS:
-        raise IdeawError(f"There is no attack {name!r}; there are: {', '.join(ATTACKS)}.")
+        raise IdeawError(f"there is no attack {name!r}; there are: {', '.join(ATTACKS)}")
     samples = np.asarray(samples)
     if samples.ndim not in (1, 2) or samples.size == 0 or samples.dtype not in (np.float32, np.float64):
-        raise AudioError(f"An attack needs float samples (n,) or (n, channels), not {samples.dtype} {samples.shape}.")
+        raise AudioError(f"an attack needs float samples (n,) or (n, channels), not {samples.dtype} {samples.shape}")
     if not np.isfinite(samples).all():
-        raise AudioError("The samples hold NaN or infinity.")
+        raise AudioError("the samples hold NaN or infinity")
     attack = ATTACKS[name]
     strengths = {key: strength(attack, key, value) for key, value in overrides.items()}
     try:
         result = attack.apply(samples, rate, np.random.default_rng(seed), **strengths)
     except (ArithmeticError, MemoryError) as problem:
-        raise IdeawError(f"Attack {name} cannot be made that strong: {strengths}.") from problem
+        raise IdeawError(f"attack {name} cannot be made that strong: {strengths}") from problem
     if not np.isfinite(result).all():
-        raise IdeawError(f"Attack {name} leaves no audio at this strength: {strengths}.")
+        raise IdeawError(f"attack {name} leaves no audio at this strength: {strengths}")
     return result

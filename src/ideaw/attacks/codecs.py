@@ -119,7 +119,7 @@ def _aac_once(samples: np.ndarray, rate: int, kbps: int) -> np.ndarray:
     try:
         import av
     except ImportError:
-        raise MissingExtraError("AAC needs PyAV: pip install 'ideaw[formats]'") from None
+        raise MissingExtraError('AAC needs PyAV; install it with: pip install "ideaw[formats]"') from None
     planes = np.ascontiguousarray(np.atleast_2d(samples.T), dtype=np.float32)
     layout = "mono" if len(planes) == 1 else "stereo"
     buffer = io.BytesIO()

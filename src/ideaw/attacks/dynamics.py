@@ -26,7 +26,7 @@ def compress(
     fall: float = 0.05,
 ) -> np.ndarray:
     """A compressor: levels above `threshold` dBFS rise by 1 dB for each `ratio` dB. With a high ratio, a limiter."""
-    require(ratio >= 1, f"A compressor's ratio must be at least 1, not {ratio:g}.")
+    require(ratio >= 1, f"a compressor's ratio must be at least 1, not {ratio:g}")
     return _apply_gain(samples, rate, rise, fall, lambda level: (1 / ratio - 1) * (level - threshold).clip(0, None))
 
 
@@ -40,7 +40,7 @@ def expand(
     fall: float = 0.05,
 ) -> np.ndarray:
     """An expander: levels below `threshold` dBFS fall by `ratio` dB for each dB, down to 40 dB less."""
-    require(ratio >= 1, f"An expander's ratio must be at least 1, not {ratio:g}.")
+    require(ratio >= 1, f"an expander's ratio must be at least 1, not {ratio:g}")
     return _apply_gain(samples, rate, rise, fall, lambda level: ((ratio - 1) * (level - threshold)).clip(-40.0, 0.0))
 
 

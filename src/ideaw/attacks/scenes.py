@@ -45,8 +45,8 @@ def reverb(
     distance: float = 2.0,
 ) -> np.ndarray:
     """Add the reverberation of a random room, `snr` dB below the power of each channel; see `rooms.response`."""
-    require(0 < decay <= rooms.MAX_DECAY_SECONDS, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
-    require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
+    require(0 < decay <= rooms.MAX_DECAY_SECONDS, f"a room's decay lies above 0 and up to 1 s, not at {decay:g}")
+    require(distance > 0, f"a distance must be above 0 m, not {distance:g}")
     taps = rooms.response(rate, rng, decay, distance)
     taps[0] = 0.0
 
@@ -70,9 +70,9 @@ def rerecord(
 ) -> np.ndarray:
     """Played in a random room and recorded `distance` metres away, simulated, at the power that it had: the room, pink
     noise at `snr` dB, and the band of a small loudspeaker and microphone from `low` to `high` Hz."""
-    require(0 < decay <= rooms.MAX_DECAY_SECONDS, f"A room's decay lies above 0 and up to 1 s, not at {decay:g}.")
-    require(distance > 0, f"A distance must be above 0 m, not {distance:g}.")
-    require(0 < low < min(high, rate / 2), f"A band from {low:g} to {high:g} Hz does not fit into {rate / 2:g} Hz.")
+    require(0 < decay <= rooms.MAX_DECAY_SECONDS, f"a room's decay lies above 0 and up to 1 s, not at {decay:g}")
+    require(distance > 0, f"a distance must be above 0 m, not {distance:g}")
+    require(0 < low < min(high, rate / 2), f"a band from {low:g} to {high:g} Hz does not fit into {rate / 2:g} Hz")
     taps = rooms.response(rate, rng, decay, distance)
     played = arrays.lowpass(arrays.highpass(samples, rate, rng, low, order=2), rate, rng, high, order=2)
     recorded = arrays.noise(per_channel(played, lambda x: filters.convolve(x, taps)), rate, rng, snr, tilt=1.0)

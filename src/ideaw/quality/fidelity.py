@@ -38,7 +38,7 @@ def pesq(host: np.ndarray, marked: np.ndarray) -> float:
         from pesq import NoUtterancesError
         from pesq import pesq as measure
     except ImportError:
-        raise MissingExtraError('PESQ needs the extra: pip install "ideaw[bench]"') from None
+        raise MissingExtraError('PESQ is not installed; install it with: pip install "ideaw[bench]"') from None
     try:
         return float(measure(SAMPLE_RATE, host, marked, "wb"))
     except NoUtterancesError:
@@ -50,7 +50,7 @@ def stoi(host: np.ndarray, marked: np.ndarray) -> float:
     try:
         from pystoi import stoi as measure
     except ImportError:
-        raise MissingExtraError('STOI needs the extra: pip install "ideaw[bench]"') from None
+        raise MissingExtraError('STOI is not installed; install it with: pip install "ideaw[bench]"') from None
     return float(measure(host, marked, SAMPLE_RATE))
 
 
@@ -60,7 +60,7 @@ def _visqol() -> Any:
     try:
         from visqol import VisqolApi
     except ImportError:
-        raise MissingExtraError('ViSQOL needs the extra: pip install "ideaw[bench]"') from None
+        raise MissingExtraError('ViSQOL is not installed; install it with: pip install "ideaw[bench]"') from None
     measure = VisqolApi()
     measure.create("speech", use_lattice_model=False)
     return measure
