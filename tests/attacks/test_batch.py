@@ -27,8 +27,8 @@ def x(segments: np.ndarray) -> Tensor:
 
 
 def test_every_other_attack_of_the_catalogue_is_trained_on() -> None:
-    # AAC needs PyAV, which is not among the packages for training, so `coarse` stands in for it; the second mark is made
-    # by the network itself, in train/step.py.
+    # AAC needs PyAV, which is not among the packages for training, so `coarse` stands in for it; the second mark is
+    # made by the network itself, in train/step.py.
     assert set(TRAINING) - {"coarse"} == set(catalogue.ATTACKS) - {"aac", "overmark"} - catalogue.MEASURED_ONLY
 
 

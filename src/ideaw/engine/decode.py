@@ -59,7 +59,7 @@ class Decoded:
     trials: int
 
     def rows(self, first: int, last: int) -> "Decoded":
-        """The same for the seconds from `first` to before `last` alone."""
+        """This decoding, restricted to the seconds from `first` to before `last`."""
         return replace(self, payloads=None if self.payloads is None else self.payloads[first:last])
 
 

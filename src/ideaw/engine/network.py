@@ -61,7 +61,7 @@ class Network:
             raise IdeawError(f"threads={threads!r} cannot be used; give 1 or more, or None for all cores")
         self.files, self.card = files, files.card
         self.threads = threads
-        """As given."""
+        """The argument as it was given."""
         self._cores = threads or available_cores()
         self.workers = min(self._cores, MAX_WORKERS)
         """How many parts `map` works on at the same time."""

@@ -135,7 +135,7 @@ def check_bits(given: ArrayLike, batch: int, count: int, kind: str) -> NDArray[n
 
 
 def _bounded(llrs: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The same LLRs, none of which is 0, nor too large."""
+    """LLRs clipped in magnitude to MIN_ABS_LLR … the largest float32."""
     magnitude = np.abs(llrs).clip(MIN_ABS_LLR, np.finfo(np.float32).max)
     return np.where(np.signbit(llrs), -magnitude, magnitude).astype(np.float32)
 

@@ -78,7 +78,7 @@ class KeyChannels:
 
     @cached_property
     def code_template_bands(self) -> list[NDArray[np.float32]]:
-        """The same as (time_tiles, freq_tiles) of each band of tiles."""
+        """`code_template` as (time_tiles, freq_tiles) of each band of tiles."""
         return self.code.carriers.split_bands(self.code_template)
 
 

@@ -16,7 +16,7 @@ class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Coded bits of a message in training. Learned carriers keep them, and an FEC code spreads the bits over them (as
     many slots as bits: uncoded); over keyed tiles any number works, so they are chosen when the model is exported."""
     code_slots: int = 98
-    """The same of the locating code."""
+    """Coded bits of the locating code in training."""
     message_blocks: int = 4
     code_blocks: int = 2
     subnet: Literal["conv", "dense"] = "conv"
@@ -24,7 +24,7 @@ class NetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message_width: int = 112
     """Hidden channels of the subnets of stage 1 (of a dense block: its growth)."""
     code_width: int = 56
-    """The same of stage 2."""
+    """Hidden channels of the subnets of stage 2."""
     shared: bool = True
     """Whether the extractor runs the embedder's own blocks backwards, as in the paper, or a copy of its own."""
     balance_blocks: int = 1

@@ -45,7 +45,7 @@ WAVEFORM_GRAPH_PORTS: dict[str, GraphPorts] = {
     "mark": (("host", "message"), ("residual",)),
     "listen": (("received",), ("message",)),
 }
-"""The same of a network that takes segments of audio."""
+"""Graph → its ports, of a network that takes segments of audio."""
 
 WEIGHTS_FILE = "network.safetensors"
 """The weights, with the network's configuration in the metadata."""

@@ -72,7 +72,7 @@ UNIT_SPEED_COPIES = 3
 """How many times the audio at unit speed counts in the calibration of `read`, for once at each other speed."""
 
 CALIBRATION_SECONDS = 4
-"""Of each sample, that ranges are calibrated on."""
+"""Seconds of each packaged sample that ranges are calibrated on."""
 
 CALIBRATION_MARK_GAIN = 0.01
 """Amplitude of the mark relative to the host in the calibration audio: an SNR of 40 dB."""

@@ -128,7 +128,7 @@ class Peer:
     """
 
     bits: int
-    """Of a message; 0: it only tells that a mark is there."""
+    """Bits of a message; 0: it only tells that a mark is there."""
 
     def __init__(
         self,

@@ -103,9 +103,9 @@ class Preset:
     title: str
     about: str
     rate: int
-    """Of the clips, in Hz."""
+    """Sampling rate of the clips in Hz."""
     seconds: float
-    """Of each clip."""
+    """Length of each clip in seconds."""
     channels: int
     keep_length: bool
     """Whether attacked audio is cut, or filled with zeros, to the length it had."""

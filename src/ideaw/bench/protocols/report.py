@@ -18,13 +18,13 @@ from ideaw.errors import AudioError
 from ideaw.quality import plots
 
 PLAYED_CLIPS, PLAYED_ROWS, PLAYED_SECONDS = 2, 3, 5
-"""What can be listened to: clips, attacks on each, and seconds of each."""
+"""Sounds in the report: number of clips, attacks on each, and seconds of each."""
 
 Series = Mapping[str, Sequence[Estimate | None]]
 """What a picture shows: name → a share for each row."""
 
 NO_VALUE = "–"
-"""In place of what there is not."""
+"""Shown where there is no value."""
 
 EXPECTATIONS = {"right": "the right message", "none": "none", "not wrong": "no wrong message"}
 """What the answers to a threat should be, in words."""
@@ -40,7 +40,7 @@ def write(folder: Path, table: Table, preset: Preset, system: WatermarkSystem, c
 
 
 def table_heads(security: bool) -> tuple[str, ...]:
-    """Of the table that `table_rows` fills."""
+    """Heads of the table that `table_rows` fills."""
     if security:
         return ("threat", "clips", "right", "wrong", "none", "should be", "as it should", "95 %")
     read = ("bits right", "95 %", "message right", "95 % ", "mark seen", "95 %  ")

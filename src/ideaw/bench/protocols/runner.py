@@ -28,7 +28,7 @@ from ideaw.errors import AudioError, FileError, IdeawError
 TABLE_FILE = "report.csv"
 
 CHANCE_ACCURACY = 0.5
-"""Share of the bits that is right where no mark was located: what guessing gives."""
+"""Share of bits right by guessing; counted where no mark was located."""
 
 Task = tuple[int, int]
 """A clip and a row."""

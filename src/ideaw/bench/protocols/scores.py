@@ -12,16 +12,16 @@ from ideaw.bench.protocols.system import QUALITY_MEASURES, WatermarkSystem
 from ideaw.bench.statistics import DetectionRate, Estimate, bsc_capacity, detection_rate, estimate_mean, estimate_share
 
 FALSE_ALARM_RATES = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
-"""False-alarm rates at which detection is told."""
+"""False-alarm rates at which the detection rate is reported."""
 
 QUALITY_ROW = -1
-"""In place of a row: the trial that measures quality."""
+"""Row number of the trial that measures quality."""
 
 EMPTY_CELLS = {"value": "", "low": "", "high": ""}
-"""A share that there is not, in the spreadsheet."""
+"""Cells of a missing share in the CSV file."""
 
 CSV_DIGITS = 6
-"""Of numbers in the spreadsheet, after the point."""
+"""Decimals of numbers in the CSV file."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Table:
     skipped: dict[str, str]
     """Rows that this system cannot have, and why."""
     quality: dict[str, Estimate]
-    """Of marked clips against their hosts: means."""
+    """Measure → its mean over the marked clips, against their hosts."""
     rows: list[AttackRow] | list[ThreatRow]
 
 

@@ -16,7 +16,7 @@ from ideaw.bench.protocols.system import Bits, WatermarkSystem
 from ideaw.keys import Key
 
 COPY_GAIN = 10.0
-"""What a copied residual is multiplied by where nobody minds that it is heard."""
+"""Gain of a copied residual where it may be audible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def overwritten(system: WatermarkSystem, number: int) -> Case:
 
 
 def overwriting(system: WatermarkSystem, number: int) -> Case:
-    """The same; who marked last searches."""
+    """Somebody marks the marked audio once more; who marked last searches."""
     return Case(_mark_twice(system, number), (system.message(number, 1),), _foreign_key(system, number))
 
 
@@ -97,7 +97,7 @@ def copied(system: WatermarkSystem, number: int) -> Case:
 
 
 def copied_loudly(system: WatermarkSystem, number: int) -> Case:
-    """The same, ten times as loud."""
+    """Who has host and marked copy puts ten times their difference under other audio."""
     return _copy_mark(system, number, COPY_GAIN)
 
 

@@ -30,7 +30,7 @@ QUALITY_MEASURES = {
     "STOI": fidelity.stoi,
     "ViSQOL": fidelity.visqol,
 }
-"""Of marked audio against its host, at 16 kHz mono."""
+"""Name → measure of marked audio against its host, at 16 kHz mono."""
 
 Bits = tuple[int, ...]
 
@@ -75,7 +75,7 @@ class SearchResult:
     read: Bits
     """As many bits as were sent, right or wrong; none where no mark was located."""
     doubt: float
-    """0 to 1, the smaller the surer that there is a mark: a p-value if the system says so."""
+    """From 0 (certainly marked) to 1: a p-value if the system gives one, else 1 − its score."""
     failed: bool = False
     """Whether the search broke down or took too long."""
 
@@ -90,11 +90,11 @@ class WatermarkSystem(ABC):
     title: str
     """The system with its model or version, as reports name it."""
     bits: int
-    """Of a message; 0: it only tells that a mark is there."""
+    """Bits of a message; 0: it only tells that a mark is there."""
     carried: int
     """Bits that are compared in every clip."""
     snr: float | None = None
-    """In dB, that its marks keep at least; None: it promises none."""
+    """Least SNR of its marks in dB; None: it promises none."""
     keyed: bool = False
     """Whether marks have keys."""
     p_values: bool = False

@@ -85,7 +85,7 @@ class Place:
     seconds: float
     clips: int
     found: int
-    """In how many the mark was found at all."""
+    """Number of clips in which the mark was found at all."""
     overlap: float
 
 

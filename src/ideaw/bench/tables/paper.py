@@ -61,7 +61,7 @@ ABLATIONS_NOTE = (
 )
 
 Cell = str | float | None
-"""Of a table; None: it was not measured."""
+"""Content of a cell; None: it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Sheet:
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     count: str
-    """Of how many trials its figures are."""
+    """The number of trials behind the figures, in words."""
 
     def shown(self) -> list[list[str]]:
         """The rows as people read them."""

@@ -12,7 +12,7 @@ class Printed:
     accuracy: float
     """Share of bits that were right, in per cent, without an attack."""
     attacked: tuple[float, ...]
-    """The same under its attacks in their order: GN LF CP QZ RD RS AM TS."""
+    """Share of bits right in per cent under its attacks, in their order: GN LF CP QZ RD RS AM TS."""
     capacity: float | None = None
     """Bits in a second, locating code and message together; of ablations it is not printed."""
 

@@ -73,13 +73,13 @@ class Table:
 
     model: str
     bits: int
-    """In a second, locating code and message together."""
+    """Bits in a second, locating code and message together."""
     segments: int
     snr: float
     lowest_snr: float
     """The lowest SNR in dB that any segment was measured to have."""
     mean_snr: float
-    """The mean of what they were measured to have."""
+    """The mean SNR in dB of all segments as measured."""
     rows: list[Row]
     others: list[Row]
 

@@ -54,19 +54,19 @@ class Table:
     model: str
     clips: int
     searches: int
-    """Each for all keys at once."""
+    """Number of searches, each for all keys at once."""
     keys: int
     hours: float
-    """Of audio that were searched."""
+    """Hours of audio that were searched."""
     found: int
     messages: list[str]
-    """What was found, if anything was."""
+    """The false alarms, as text."""
     highest: float
     """The highest chance of a false alarm in one search that fits what was seen, at 95 %."""
     allowed: float
-    """What is promised for a file …"""
+    """Bound on the false-alarm rate of a file (FILE_P) …"""
     allowed_hours: int
-    """… and the hours in which one is allowed."""
+    """… and hours of audio in which one false alarm is allowed (FALSE_ALARM_HOURS)."""
     checked_to: float | None
     """The lowest level at which shares were seen often enough to be checked; below, they are calculated."""
     levels: list[Level]

@@ -21,7 +21,7 @@ class PeerResult(NamedTuple):
     mark: bool
     """Whether it says that a mark is there."""
     bits: str | None
-    """Of a message, where it gives one; some do so without a mark too."""
+    """Bits of the message, where it gives one; some systems do so without a mark too."""
     score: float
     """How sure it is that a mark is there, 0 to 1."""
 
@@ -30,7 +30,7 @@ class Adapter(ABC):
     """One system, loaded."""
 
     bits: int
-    """Of a message; 0: it only tells that a mark is there."""
+    """Bits of a message; 0: it only tells that a mark is there."""
 
     weights: bool = True
     """Whether it has its weights; random ones take as long."""

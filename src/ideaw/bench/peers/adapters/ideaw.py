@@ -1,4 +1,4 @@
-"""Ours, for times beside the others', and as a peer that is always there."""
+"""ideaw itself, timed beside the others, and as a peer that is always installed."""
 
 import ideaw
 from ideaw.payload.message import layout
@@ -20,7 +20,7 @@ class Ideaw(Adapter):
         return _found(self._marker.detect(samples, rate))
 
     def detect_at_its_speed(self, samples: Samples, rate: int) -> PeerResult:
-        """Without a look at other speeds."""
+        """Detect at the audio's own speed alone."""
         return _found(self._marker.detect(samples, rate, speeds="none"))
 
 
