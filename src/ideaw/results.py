@@ -13,9 +13,9 @@ class Segment:
     """A stretch of marked audio."""
 
     start: float
-    """In seconds of the audio as it was given."""
+    """Start in seconds of the audio as it was given."""
     end: float
-    """In seconds."""
+    """End in seconds."""
     score: float
     """Correlation with the locating code, in standard deviations of one second's noise; the mean over its seconds."""
     message_ok: bool

@@ -271,7 +271,7 @@ class _ResidualStream:
         self._code = channels.code_stream
         self._overlap = np.zeros((2 * EDGE_SAMPLES, settings.channels), np.float32)
         self._position = -EDGE_SAMPLES
-        """Of the next sample of the residual; those before 0 fade into nothing."""
+        """Position of the next sample of the residual; those before 0 are the fade-in, and are dropped."""
         self._begin, self._end = 0, self._block + LOOKAHEAD_HOPS
 
     @property
