@@ -5,10 +5,12 @@ import dataclasses
 import multiprocessing
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from numpy.typing import NDArray
 
 import ideaw
@@ -128,3 +130,9 @@ def test_a_fork_from_a_busy_parent_works(marker: ideaw.Marker, speech: NDArray[n
             child.kill()
         for thread in busy:
             thread.join()
+
+
+def test_a_file_that_is_longer_than_allowed_is_refused(tmp_path: Path, speech: NDArray[np.float32]) -> None:
+    soundfile.write(tmp_path / "speech.wav", speech, 16_000)
+    with pytest.raises(ideaw.AudioError, match="longer than the 2 s"):
+        ideaw.detect_file(tmp_path / "speech.wav", longest=2)

@@ -155,7 +155,7 @@ def test_there_are_three_answers(
     assert (unreadable.status, unreadable.found, unreadable.message) == ("unreadable", False, None)
     assert unreadable.p_value < FILE_P
     assert unreadable.segments
-    assert str(unreadable).startswith("not found: a mark is there, but its message is not readable")
+    assert str(unreadable).startswith("unreadable: a mark is there, but its message cannot be read")
 
 
 def test_joined_recordings_tell_both_messages(

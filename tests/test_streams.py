@@ -42,6 +42,26 @@ def test_what_is_no_rate_is_refused(marker: ideaw.Marker, speech: NDArray[np.flo
         assert one_line(problem)
 
 
+@pytest.mark.parametrize("stream", [np.zeros((RATE, 2), np.float32), None, 3])
+def test_what_is_no_sequence_of_blocks_is_refused(marker: ideaw.Marker, stream: object) -> None:
+    # The rows of an array would be taken for blocks of two samples.
+    for result in (marker.embed_stream(stream, RATE, "ok"), marker.detect_stream(stream, RATE)):  # type: ignore[arg-type]
+        with pytest.raises(ideaw.AudioError, match="sequence of blocks") as problem:
+            list(result)
+        assert one_line(problem)
+
+
+@pytest.mark.parametrize("latency", [1, 5.5, "x", None])
+def test_a_latency_that_is_no_number_of_seconds_is_refused(marker: ideaw.Marker, latency: object) -> None:
+    for stream in (
+        marker.embed_stream([], RATE, "ok", latency=latency),
+        marker.detect_stream([], RATE, latency=latency),
+    ):  # type: ignore[arg-type]
+        with pytest.raises(ideaw.IdeawError, match="latency") as problem:
+            list(stream)
+        assert one_line(problem)
+
+
 def test_more_than_sixteen_channels_are_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
     wide = np.repeat(speech[:RATE, None], 17, axis=1)
     for stream in (marker.embed_stream([wide], RATE, "ok"), marker.detect_stream([wide], RATE)):

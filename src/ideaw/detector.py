@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.blocks import Progress, Resampler, network_length, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
-from ideaw.audio.samples import check_stream
+from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
@@ -135,9 +135,7 @@ class Detector:
             AudioError: a block is no audio, or differs from the first in its channels.
             IdeawError: `latency_seconds`, after which a complete mark is reported at the latest, is too short.
         """
-        if latency_seconds < MIN_STREAM_ANSWER_SECONDS:
-            least = MIN_STREAM_ANSWER_SECONDS
-            raise IdeawError(f"a latency of {latency_seconds} s is too short; give {least} s or more")
+        check_latency(latency_seconds, MIN_STREAM_ANSWER_SECONDS)
         search = Search(self._network, self._channels)
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0

@@ -71,7 +71,7 @@ class Marker(SegmentMarker):
         Args:
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
-            snr: dB that every second of every channel keeps at least (None: the card's).
+            snr: dB that every second of every channel, counted from the start, keeps at least (None: the card's).
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.

@@ -64,7 +64,7 @@ class Detection:
 
     def __str__(self) -> str:
         if self.status == "unreadable":
-            return f"not found: a mark is there, but its message is not readable (p = {self.p_value:.1e})"
+            return f"unreadable: a mark is there, but its message cannot be read (p = {self.p_value:.1e})"
         if self.message is None:
             return f"not found: no mark (p = {self.p_value:.1e})"
         same_key = (segment for segment in self.segments if segment.key == self.key)

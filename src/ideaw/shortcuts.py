@@ -47,6 +47,7 @@ def detect_file(
     model: str | None = None,
     keys: Sequence[Key] | None = None,
     speeds: Speeds = "near",
+    longest: float | None = None,
     progress: Progress | None = None,
 ) -> Detection:
     """Search a file for a mark, as `Marker.detect_file` does.
@@ -56,6 +57,7 @@ def detect_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
         speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+        longest: seconds of audio that are searched at most (None: any length).
         progress: called with the share of the work that is done, 0 to 1.
 
     Raises:
@@ -64,7 +66,7 @@ def detect_file(
         ModelError: there is no such model.
         IdeawError: `keys` holds none or no keys, or `speeds` is not known.
     """
-    return _shared(model).detect_file(path, keys=keys, speeds=speeds, progress=progress)
+    return _shared(model).detect_file(path, keys=keys, speeds=speeds, longest=longest, progress=progress)
 
 
 _shared = cache(load)

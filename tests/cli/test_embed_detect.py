@@ -130,6 +130,7 @@ def test_json_says_what_was_found_and_where(
 
     found = json.loads(run("detect", target, "--json").out)
     assert (found["found"], found["message"], found["kind"]) == (True, message, kind)
+    assert found["messages"] == [message]
     assert found["p_value"] < 1e-6
     assert sum(segment["end"] - segment["start"] for segment in found["segments"]) > 4
     assert {"start", "end", "score", "message_ok"} <= set(found["segments"][0])

@@ -179,6 +179,8 @@ def check_stream(blocks: Iterable[ArrayLike]) -> Iterator[tuple[NDArray[Any], ND
     Raises:
         AudioError: a block is no audio, has too many channels or others than the first, or is not finite.
     """
+    if isinstance(blocks, np.ndarray) or not isinstance(blocks, Iterable):
+        raise AudioError(f"a stream is a sequence of blocks, not {type(blocks).__name__}; give [samples] for one block")
     channels = None
     for block in blocks:
         array = np.asarray(block)
@@ -191,6 +193,12 @@ def check_stream(blocks: Iterable[ArrayLike]) -> Iterator[tuple[NDArray[Any], ND
             )
         check_finite(floats)
         yield array, floats
+
+
+def check_latency(latency: int, least: int) -> None:
+    """Raise `AudioError` unless a latency is a whole number of seconds, and no less than `least`."""
+    if not isinstance(latency, int) or latency < least:
+        raise AudioError(f"a latency of {latency!r} s cannot be kept; give {least} s or more, in whole seconds")
 
 
 def check_not_silent(power: float) -> None:

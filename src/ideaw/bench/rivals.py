@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
@@ -87,6 +86,8 @@ class RivalNetwork(Network):
         shape = (slots, FRAMES_PER_SECOND, self.card.bins)
         where = f"{CARRIERS_FILE} of {self.files.graphs}"
         content = self.files.read(CARRIERS_FILE)
+        import safetensors.numpy  # of the extra `bench`, and needed for models with learned carriers alone
+
         try:
             arrays = safetensors.numpy.load(content)
             write, read = (arrays[f"{kind}.{way}"].astype(np.float32) for way in ("write", "read"))

@@ -7,6 +7,7 @@ import typer
 
 import ideaw
 from ideaw.audio.read import open_audio
+from ideaw.audio.samples import check_source
 from ideaw.cli import console, options
 
 
@@ -18,6 +19,7 @@ def capacity(
     """Tell how long a message fits into an audio file."""
     marker = ideaw.load(model)
     with open_audio(path) as source:
+        check_source(source.rate, source.channels, None)
         num_samples = source.num_samples or sum(map(len, source.blocks()))
         seconds = num_samples / source.rate
     total, per_second = marker.capacity(seconds), min(marker.capacity(seconds), marker.capacity(1))

@@ -52,7 +52,7 @@ def compare(
         return
     rows = [
         ("SNR", _decibels(snr)),
-        ("lowest SNR of any second", _decibels(lowest)),
+        ("lowest SNR of a second", _decibels(lowest)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
         ("below the masking curve, of all moments and bands", f"{100 * audibility.masked:.1f} %"),

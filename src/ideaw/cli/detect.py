@@ -136,6 +136,7 @@ def _as_json(detection: Detection, names: KeyFileNames) -> dict[str, Any]:
         "status": detection.status,
         "message": _digits(detection.message),
         "kind": message_kind(detection.message),
+        "messages": [_digits(message) for message in detection.messages],
         "p_value": detection.p_value,
         "speed": round(detection.speed, 4),
         "segments": [_segment_as_json(segment, names) for segment in detection.segments],

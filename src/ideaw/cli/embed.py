@@ -29,7 +29,7 @@ def embed(
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Put a message into every second of an audio file; format, length, channels and tags stay."""
+    """Put a message into every second of an audio file; format, length, channels and usual tags stay."""
     content = _content(message, bits, hexadecimal)
     outputs.check_audio(source, target)
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
@@ -45,7 +45,7 @@ def embed(
         level = (
             f"each second keeps {wanted_snr:g} dB before it is coded"
             if measured is None
-            else f"lowest SNR of any second {measured:.1f} dB"
+            else f"lowest SNR of a second {measured:.1f} dB"
         )
         console.say(f"{target}: holds {Message(content)}, {level}")
 

@@ -15,7 +15,9 @@ Model = Annotated[
 Snr = Annotated[
     float | None,
     typer.Option(
-        metavar="DB", help="SNR in dB that every second keeps at least.", show_default="what the model's card says"
+        metavar="DB",
+        help="SNR in dB that every second, counted from the start, keeps at least.",
+        show_default="what the model's card says",
     ),
 ]
 KEYS_PROMISE = (

@@ -18,6 +18,7 @@ from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPL
 from ideaw.audio.samples import (
     MIN_LEVEL_DBFS,
     as_float,
+    check_latency,
     check_length,
     check_not_silent,
     check_stream,
@@ -27,7 +28,7 @@ from ideaw.audio.samples import (
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
 from ideaw.engine.gain import GainEnvelope, limit, limit_on_grid, on_grid
 from ideaw.engine.network import Network, single_threaded_blas, split_hops
-from ideaw.errors import AudioError, IdeawError
+from ideaw.errors import AudioError
 from ideaw.modem.channel import KeyChannels
 
 BLOCK_SECONDS = 10
@@ -69,7 +70,7 @@ class EmbedSettings:
     @property
     def block_hops(self) -> int:
         """Hops of a block."""
-        most = max(stream_block_seconds(STREAM_LATENCY_SECONDS), MAX_HELD_SAMPLES // (self.rate * self.channels))
+        most = max(STREAM_LATENCY_SECONDS - WAIT_BEYOND_BLOCK_SECONDS, MAX_HELD_SAMPLES // (self.rate * self.channels))
         return (self.block_seconds or min(BLOCK_SECONDS, most)) * FRAMES_PER_SECOND
 
 
@@ -79,8 +80,7 @@ def stream_block_seconds(latency: int) -> int:
     Raises:
         IdeawError: that is too short.
     """
-    if latency < MIN_STREAM_LATENCY_SECONDS:
-        raise IdeawError(f"a latency of {latency} s is too short; give {MIN_STREAM_LATENCY_SECONDS} s or more")
+    check_latency(latency, MIN_STREAM_LATENCY_SECONDS)
     return latency - WAIT_BEYOND_BLOCK_SECONDS
 
 

@@ -31,7 +31,7 @@ def check_snr(snr: float | None, usual: float) -> float:
     """
     wanted = usual if snr is None else snr
     if not isinstance(wanted, int | float | np.number) or not MIN_SNR_DB <= wanted <= MAX_SNR_DB:
-        raise IdeawError(f"an SNR of {wanted} cannot be kept; give {MIN_SNR_DB:g} to {MAX_SNR_DB:g} dB")
+        raise IdeawError(f"an SNR of {wanted!r} cannot be kept; give {MIN_SNR_DB:g} to {MAX_SNR_DB:g} dB")
     return float(wanted)
 
 
