@@ -580,7 +580,7 @@ def test_a_stream_is_searched_as_the_whole_is(marker: ideaw.Marker, marked_scene
     assert (last.message, last.segments, last.p_value) == (whole.message, whole.segments, whole.p_value)
     *early, last = marker.detect_stream(_pieces(marked_scene, 30_000), 16_000, latency=6)
     assert last.message == "hey"
-    assert (last.segments[0].start, last.segments[-1].end) == (0, 10)
+    assert (last.segments[0].start, last.segments[-1].end) == pytest.approx((0, 10), abs=0.02)  # a hop
     assert early[-1].message == "hey"
 
 

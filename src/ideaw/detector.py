@@ -18,7 +18,7 @@ from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
-from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P, SAME_KEY_P
+from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Hypothesis, Screening, check_speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
@@ -194,12 +194,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
     best = min(readable, key=trials.joint_p, default=None)
     if best is not None and (p := trials.joint_p(best)) < limit:
-        # Further stretches of the same key need a weaker level only.
-        sure = [
-            stretch
-            for stretch in stretches
-            if trials.joint_p(stretch) < (SAME_KEY_P if stretch.key_index == best.key_index else limit)
-        ]
+        sure = [stretch for stretch in stretches if trials.joint_p(stretch) < limit]
         assert best.decoded.message is not None
         return Detection(
             "found",

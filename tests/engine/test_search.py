@@ -21,6 +21,9 @@ from ideaw.modem.channel import KeyChannels
 from ideaw.payload.message import Message
 
 KEYS = 250
+
+END_HOPS = 2
+"""Hops at an end of the audio that hold too little of a mark to be told from none."""
 """Random keys for the statistics; always the same ones, so that a test passes always or never."""
 
 
@@ -107,7 +110,7 @@ def test_a_mark_through_all_chunks_is_one_stretch(
         _stretches(_search(network, chunk_hops=length), audio) for length in (CHUNK_HOPS, chunk_hops)
     )
     assert np.abs(joined.starts - whole.starts).max() <= 1  # every second once, and none twice
-    assert (joined.first, joined.last) == (0, -(-len(audio) // HOP_SAMPLES))
+    assert (joined.first, joined.last) == pytest.approx((0, -(-len(audio) // HOP_SAMPLES)), abs=END_HOPS)
     assert joined.llrs.shape == (len(joined.starts), network.card.message_slots)
     assert _text(joined) == "hey"
     # A mean over less audio is taken away, so scores differ a little; but no second is half heard.
@@ -143,10 +146,13 @@ def test_a_piece_of_a_second_at_either_end_is_stretches(
     # So short a piece may seem to reach some way into what is beside it.
     assert (after.first, after.last) == (
         pytest.approx(3 * FRAMES_PER_SECOND, abs=FRAMES_PER_SECOND // 2),
-        3 * FRAMES_PER_SECOND + hops,
+        pytest.approx(3 * FRAMES_PER_SECOND + hops, abs=END_HOPS),
     )
     (before,) = _stretches(_search(network), np.concatenate([piece, middle]))
-    assert (before.first, before.last) == (0, pytest.approx(hops, abs=2 * FRAMES_PER_SECOND // 3))
+    assert (before.first, before.last) == (
+        pytest.approx(0, abs=END_HOPS),
+        pytest.approx(hops, abs=2 * FRAMES_PER_SECOND // 3),
+    )
 
 
 @pytest.mark.slow
@@ -304,7 +310,7 @@ def test_a_message_beyond_doubt_is_read_in_some_seconds(network: Network, marked
     assert len(was_read) == 12
     assert was_read[[0, 3, 6, 9, 11]].all()
     assert was_read.sum() < 8
-    assert (stretch.first, stretch.last) == (0, 12 * FRAMES_PER_SECOND)
+    assert (stretch.first, stretch.last) == pytest.approx((0, 12 * FRAMES_PER_SECOND), abs=END_HOPS)
     assert _text(stretch) == "hey"
     (few,) = _stretches(_search(network), marked[: READ_ALL_UP_TO_SECONDS * SEGMENT_SAMPLES])
     assert (few.llrs.any(1) | _silent(few)).all()
@@ -355,7 +361,7 @@ def test_a_splice_on_the_second_gives_both_messages_with_their_places(
     audio = np.concatenate([before[: seconds * SEGMENT_SAMPLES], after[seconds * SEGMENT_SAMPLES :]])
     first, second = _stretches(_search(network), audio)
     assert (_text(first), _text(second)) == (one, other)
-    assert (first.first, second.last) == (0, 12 * FRAMES_PER_SECOND)
+    assert (first.first, second.last) == pytest.approx((0, 12 * FRAMES_PER_SECOND), abs=END_HOPS)
     assert first.last == second.first == pytest.approx(seconds * FRAMES_PER_SECOND, abs=FRAMES_PER_SECOND)
 
 
@@ -369,7 +375,8 @@ def test_seconds_that_are_hard_to_read_split_nothing(
         place = slice(begin * SEGMENT_SAMPLES, (begin + seconds) * SEGMENT_SAMPLES)
         audio[place] = 0.1 * audio[place] + 0.9 * unmarked[place]
     (stretch,) = _stretches(_search(network), audio)
-    assert (_text(stretch), stretch.first, stretch.last) == (text, 0, 24 * FRAMES_PER_SECOND)
+    assert _text(stretch) == text
+    assert (stretch.first, stretch.last) == pytest.approx((0, 24 * FRAMES_PER_SECOND), abs=END_HOPS)
 
 
 def _count_decodings(monkeypatch: pytest.MonkeyPatch) -> list[int]:

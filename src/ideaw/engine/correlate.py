@@ -34,9 +34,6 @@ MIN_TRACK_GAIN = 2.5
 WEAK_SHARE = 0.35
 """Share of a track's typical score that the seconds at its ends need, or they are trimmed."""
 
-END_SNAP_HOPS = 4
-"""Hops from an end of the audio within which a border is taken for that end."""
-
 BORDER_ITERATIONS = 3
 """How often the borders of a marked stretch are estimated again."""
 
@@ -152,8 +149,7 @@ def find_borders(
         expected = energy * (evidence[begin:end].sum() / max(float(energy[begin:end].sum()), 1e-12))
         sums = np.concatenate([[0.0], np.cumsum(evidence - expected / 2)])
         begin, end = int(sums[: at[0] + 1].argmin()), at[1] + 1 + int(sums[at[1] + 1 :].argmax())
-    start, stop = int(places[begin]), int(places[end - 1]) + 1
-    return 0 if start <= END_SNAP_HOPS else start, hops if stop >= hops - END_SNAP_HOPS else stop
+    return int(places[begin]), int(places[end - 1]) + 1
 
 
 def log_path_trials(path: NDArray[np.int64], starts: int) -> float:

@@ -32,6 +32,3 @@ FILE_P = 1e-6
 
 FALSE_ALARM_HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
-
-SAME_KEY_P = 1e-3
-"""p-value below which further stretches of a key are listed, once a mark of that key was found."""
