@@ -6,19 +6,20 @@ Detection: the mix at 16 kHz → locating code → message; else channels apart,
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import Progress, split_blocks, with_progress
+from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with_progress
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.write import check_distinct, create_audio, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
-from ideaw.engine.gain import check_snr
+from ideaw.engine.gain import Level, check_level
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds
@@ -28,9 +29,6 @@ from ideaw.payload.framing import plan_blocks
 from ideaw.payload.message import Message, MessageLike, Plan
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
-
-ARRAY_BLOCK_SECONDS = 5
-"""Seconds of an array, or of a long block of a stream, that are taken at once."""
 
 
 def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -64,6 +62,7 @@ class Marker(SegmentMarker):
         message: MessageLike,
         *,
         snr: float | None = None,
+        audibility: float | None = None,
         progress: Progress | None = None,
     ) -> NDArray[Any]:
         """Samples, of the same shape and type, with the message in every second or spread over as many as it needs.
@@ -72,16 +71,17 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least (None: the card's).
+            audibility: dB of noise to mask that hearing sets the level to, instead of an SNR; lower is quieter.
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
             MessageError: the message is empty, or does not fit into this audio.
-            IdeawError: `snr` is not from 0 to 100 dB.
+            IdeawError: `snr` or `audibility` is out of range, or both are given.
         """
         floats = as_float(array := np.asarray(samples))
         rate, plan = check_samples(floats, rate), self._plan(message)
         plan.check_seconds(len(array) / rate)
-        embedder = self._embedder(plan, rate, snr, None, floats.shape[1], quantisation_step(array.dtype))
+        embedder = self._embedder(plan, rate, (snr, audibility), None, floats.shape[1], quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
@@ -90,7 +90,7 @@ class Marker(SegmentMarker):
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]
     ) -> list[NDArray[Any]]:
-        """Mark many short pieces on all threads, with the card's SNR.
+        """Mark many short pieces on all threads, at the level of the card.
 
         Args:
             arrays, rate: the pieces, each as the samples of `embed`, and the rate of all in Hz.
@@ -112,20 +112,20 @@ class Marker(SegmentMarker):
         message: MessageLike,
         *,
         snr: float | None = None,
+        audibility: float | None = None,
         latency: int = STREAM_LATENCY_SECONDS,
     ) -> Iterator[NDArray[Any]]:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         Args:
-            blocks: samples, all of one type and number of channels.
-            rate, message, snr: as for `embed`.
+            blocks, rate, message, snr, audibility: as for `embed`; blocks of one type and number of channels.
             latency: seconds, 3 or more, after which a sample comes out at the latest; more is faster.
 
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
         plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
-        start = partial(self._embedder, plan, rate, snr, block_seconds)
+        start = partial(self._embedder, plan, rate, (snr, audibility), block_seconds)
         yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
 
     @single_threaded_blas()
@@ -136,6 +136,7 @@ class Marker(SegmentMarker):
         message: MessageLike,
         *,
         snr: float | None = None,
+        audibility: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Mark a file as another one, which appears whole or not at all; rate, channels, length and usual tags stay.
@@ -152,9 +153,9 @@ class Marker(SegmentMarker):
         with open_audio(source) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
             check_source(rate, channels, length)
-            if length is not None:
-                plan.check_seconds(length / rate)
-            embedder = self._embedder(plan, rate, snr, None, channels, stored_step(target, recording.encoding))
+            plan.check_seconds(inf if length is None else length / rate)
+            step = stored_step(target, recording.encoding)
+            embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
                 for marked in embedder.run(with_progress(recording.checked_blocks(), length, progress)):
                     write(marked)
@@ -182,10 +183,9 @@ class Marker(SegmentMarker):
         Raises:
             AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` is not known.
         """
-        detector, floats = self._detector(keys, speeds), as_float(samples)
-        rate = check_samples(floats, rate)
+        rate = check_samples(floats := as_float(samples), rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
-        return detector.detect(blocks, rate, floats.shape[1], len(floats), progress)
+        return self._detector(keys, speeds).detect(blocks, rate, floats.shape[1], len(floats), progress)
 
     def detect_stream(
         self,
@@ -198,8 +198,7 @@ class Marker(SegmentMarker):
         """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
         Args:
-            blocks: samples, all of one number of channels.
-            rate, keys: as for `detect`.
+            blocks, rate, keys: as for `detect`; blocks of one number of channels.
             latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
@@ -225,20 +224,21 @@ class Marker(SegmentMarker):
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
         """
-        detector = self._detector(keys, speeds)
         with open_audio(path) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
         check_source(rate, channels, length, longest)
-        return detector.detect(partial(read_blocks, path, longest), rate, channels, length, progress)
+        blocks = partial(read_blocks, path, longest)
+        return self._detector(keys, speeds).detect(blocks, rate, channels, length, progress)
 
     def _plan(self, message: MessageLike) -> Plan:
         content, bits = Message.of(message), self.network.card.message_bits
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
-        self, plan: Plan, rate: int, snr: float | None, block_seconds: int | None, channels: int, step: float
+        self, plan: Plan, rate: int, level: Level, block_seconds: int | None, channels: int, step: float
     ) -> Embedder:
-        settings = EmbedSettings(rate, channels, check_snr(snr, self.network.card.snr), step, block_seconds)
+        snr, audibility = check_level(*level, self.network.card.snr)
+        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:

@@ -19,6 +19,7 @@ def embed_file(
     *,
     model: str | None = None,
     snr: float | None = None,
+    audibility: float | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Mark a file as another one under the public key, as `Marker.embed_file` does.
@@ -29,6 +30,7 @@ def embed_file(
         message: text, bytes, or a sequence of zeros and ones.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         snr: dB that every second of every channel keeps at least (None: the card's).
+        audibility: dB of noise to mask that hearing sets the level to, instead of an SNR; lower is quieter.
         progress: called with the share of the work that is done, 0 to 1.
 
     Raises:
@@ -36,9 +38,9 @@ def embed_file(
         FileError: a file cannot be read or written.
         MessageError: the message is empty, or does not fit into this audio.
         ModelError: there is no such model.
-        IdeawError: `snr` is not from 0 to 100 dB.
+        IdeawError: `snr` or `audibility` is out of range, or both are given.
     """
-    _shared(model).embed_file(source, target, message, snr=snr, progress=progress)
+    _shared(model).embed_file(source, target, message, snr=snr, audibility=audibility, progress=progress)
 
 
 def detect_file(

@@ -21,6 +21,9 @@ Progress: TypeAlias = Callable[[float], None]
 CODEC_BLOCK_SAMPLES = 1 << 16
 """Samples per channel coded at a time: bounds memory, and libsndfile crashes on minutes of Vorbis at once."""
 
+ARRAY_BLOCK_SECONDS = 5
+"""Seconds of an array, or of a long block of a stream, that are taken at once."""
+
 SOXR_QUALITY = "HQ"
 """soxr's name of filters with 20 bits of precision."""
 

@@ -24,6 +24,7 @@ def embed(
     bits: Annotated[bool, typer.Option("--bits", help="The message is written in the digits 0 and 1.")] = False,
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
+    audibility: options.Audibility = None,
     model: options.Model = None,
     key: options.KeyFile = None,
     threads: options.Threads = None,
@@ -34,16 +35,19 @@ def embed(
     outputs.check_audio(source, target)
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
     with console.progress(f"marking {source.name}") as progress:
-        marker.embed_file(source, target, content, snr=snr, progress=progress)
-    wanted_snr = marker.card.snr if snr is None else snr
+        marker.embed_file(source, target, content, snr=snr, audibility=audibility, progress=progress)
+    wanted_snr = None if audibility is not None else marker.card.snr if snr is None else snr
     measured = _lowest_snr(source, target)
     if as_json:
         written = {"file": str(target), "message": message, "kind": message_kind(content), "model": marker.card.name}
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
-        console.say_json(written | {"snr": wanted_snr, "lowest_snr": finite})
+        asked = {"snr": wanted_snr, "audibility": audibility}
+        console.say_json(written | asked | {"lowest_snr": finite})
     else:
         level = (
-            f"each second keeps {wanted_snr:g} dB before it is coded"
+            f"noise to mask {audibility:g} dB before it is coded"
+            if measured is None and audibility is not None
+            else f"each second keeps {wanted_snr:g} dB before it is coded"
             if measured is None
             else f"lowest SNR of a second {measured:.1f} dB"
         )

@@ -20,6 +20,14 @@ Snr = Annotated[
         show_default="what the model's card says",
     ),
 ]
+Audibility = Annotated[
+    float | None,
+    typer.Option(
+        metavar="DB",
+        help="Noise to mask in dB to which a model of hearing sets every second, instead of an SNR; about -2.",
+        show_default="a fixed SNR",
+    ),
+]
 KEYS_PROMISE = (
     "Keys separate owners and obscure what a message says. They do not hide that a mark is there, do not stop its "
     "removal by someone who has the software, and a found mark alone does not prove who made it."

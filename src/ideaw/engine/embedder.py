@@ -26,6 +26,7 @@ from ideaw.audio.samples import (
     restore,
 )
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
+from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
 from ideaw.engine.gain import GainEnvelope, limit, limit_on_grid, on_grid
 from ideaw.engine.network import Network, single_threaded_blas, split_hops
 from ideaw.errors import AudioError
@@ -60,12 +61,14 @@ class EmbedSettings:
     rate: int
     """Sampling rate of the audio in Hz."""
     channels: int
-    snr: float
-    """SNR in dB that every second of every channel keeps at least."""
+    snr: float | None
+    """SNR in dB that every second of every channel keeps at least; None: the level is set by hearing."""
     step: float
     """Quantisation step of the samples, full scale 1 (0: floats); the added mark is a multiple of it."""
     block_seconds: int | None = None
     """Whole seconds that are marked at once (None: as many as memory allows); changes latency, time and memory only."""
+    audibility: float = 0.0
+    """Noise-to-mask ratio in dB that every second of every channel is brought to, where its level is set by hearing."""
 
     @property
     def block_hops(self) -> int:
@@ -193,16 +196,15 @@ class Embedder:
             AudioError: the audio is too short or silent, or too little of the mark is left after rounding or clipping.
         """
         snr, count = self._settings.snr, self._settings.channels
+        mark = "a mark that is masked by" if snr is None else f"a mark {snr:g} dB below"
         check_length(self._audio.end, self._settings.rate)
         check_not_silent(self._energy / max(self._audio.end * count, 1))
         if self._energy_16k / max(self._audio_16k.end * count, 1) < 10 ** (MIN_LEVEL_DBFS / 10):
             raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
         if self._rounded < MIN_UNROUNDED_SHARE * self._intended:
-            raise AudioError(
-                f"too quiet: a mark {snr:g} dB below this audio rounds away; use wider samples or a lower SNR"
-            )
+            raise AudioError(f"too quiet: {mark} this audio rounds away; use wider samples or a stronger mark")
         if self._unclipped < MIN_UNCLIPPED_SHARE * self._added:
-            raise AudioError(f"too loud: a mark {snr:g} dB below this audio is clipped away; make the audio quieter")
+            raise AudioError(f"too loud: {mark} this audio is clipped away; make the audio quieter")
 
     def _settle(self, seconds: int, last: bool = False) -> NDArray[Any]:
         """Find the gain up to second `seconds`; the marked samples up to its middle or, of the last, to its end.
@@ -217,11 +219,14 @@ class Embedder:
         residual = _by_second(self._mark_16k.pop(end - begin), SEGMENT_SAMPLES)
         audio = _by_second(self._audio_16k.get(begin, end), SEGMENT_SAMPLES)
         self._energy_16k += float(np.vdot(audio, audio))
-        intended = limit(residual, audio, settings.snr)
+        if settings.snr is None:
+            least_snr, intended = MIN_SNR_BY_EAR_DB, gain_by_ear(residual, audio, settings.audibility)
+        else:
+            least_snr, intended = settings.snr, limit(residual, audio, settings.snr)
         self._audio_16k.drop_before(min(end, self._residual.first_needed))
         begin, end = first * settings.rate, seconds * settings.rate
         residual, audio = (_by_second(buffer.get(begin, end), settings.rate) for buffer in (self._mark, self._audio))
-        possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)
+        possible = limit_on_grid(residual, audio, least_snr, settings.step, intended)
         return self._add_mark(self._envelope.push(np.stack([intended, possible], 1), last))
 
     def _add_mark(self, gains: NDArray[np.float64]) -> NDArray[Any]:
@@ -229,6 +234,8 @@ class Embedder:
         audio, residual = (buffer.pop(len(gains)) for buffer in (self._audio, self._mark))
         intended, possible = (residual * gains[: len(residual), kind] for kind in range(2))
         added = on_grid(possible, self._settings.step)
+        if self._settings.snr is None:
+            added = added * (audio != 0)  # digital silence stays digital silence
         marked = restore(audio + added, audio, self._nothing.dtype)
         self._energy += float(np.vdot(audio, audio))
         self._intended += float(np.vdot(intended, intended))
@@ -266,6 +273,7 @@ class _ResidualStream:
     ) -> None:
         self._network, self._audio, self._block = network, audio, settings.block_hops
         self.context = network.card.context["mark"]
+        self._by_ear = settings.snr is None
         self._carriers = channels.message.carriers
         self._symbols = channels.message.fec.symbols(payloads) * channels.message_scrambler
         self._code = channels.code_stream
@@ -341,6 +349,12 @@ class _ResidualStream:
         offset = seen.start - seconds[0] * FRAMES_PER_SECOND
         message = streams.reshape(-1, streams.shape[-1])[offset:][: len(seen)]
         code = self._code[np.arange(seen.start, seen.stop) % FRAMES_PER_SECOND]
-        residual = self._network.mark(host[None], message[None], code[None])[0]
-        wave = istft(residual[begin - seen.start : end - seen.start])
-        return np.asarray(wave * np.pad(loudness, EDGE_SAMPLES)[(begin - around.start) * HOP_SAMPLES :][: len(wave)])
+        inside, place = slice(begin - seen.start, end - seen.start), (begin - around.start) * HOP_SAMPLES
+        residual = self._network.mark(host[None], message[None], code[None])[0, inside]
+        gain = loudness
+        if self._by_ear:
+            centres = place + HOP_SAMPLES // 2 + HOP_SAMPLES * np.arange(end - begin)
+            residual = limit_bands(host[inside], residual, loudness[centres])
+            gain = loudness * temporal_mask(audio)
+        wave = istft(residual)
+        return np.asarray(wave * np.pad(gain, EDGE_SAMPLES)[place:][: len(wave)])

@@ -5,10 +5,16 @@ smaller of two limits at the border between them, and is linear in between: it e
 residual never rounds to a stronger one, so a limit that was found with rounding holds under any gain below it.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ideaw.audio.hearing import MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
 from ideaw.errors import IdeawError
+
+Level: TypeAlias = tuple[float | None, float | None]
+"""How strong a mark is: an SNR in dB, or a noise-to-mask ratio in dB to which hearing sets it; the other is None."""
 
 MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
 """SNRs that can be asked for."""
@@ -33,6 +39,27 @@ def check_snr(snr: float | None, usual: float) -> float:
     if not isinstance(wanted, int | float | np.number) or not MIN_SNR_DB <= wanted <= MAX_SNR_DB:
         raise IdeawError(f"an SNR of {wanted!r} cannot be kept; give {MIN_SNR_DB:g} to {MAX_SNR_DB:g} dB")
     return float(wanted)
+
+
+def check_level(snr: float | None, audibility: float | None, usual_snr: float) -> Level:
+    """What was asked for, in floats; the `usual_snr` in dB where nothing was.
+
+    Args:
+        snr: in dB, if it was asked for.
+        audibility: noise to mask in dB, if it was asked for.
+        usual_snr: in dB.
+
+    Raises:
+        IdeawError: one is no number or out of range, or both are given.
+    """
+    if audibility is not None and snr is not None:
+        raise IdeawError("the level of a mark is given by its audibility or by its SNR; give one of them")
+    if audibility is None:
+        return check_snr(snr, usual_snr), None
+    if not isinstance(audibility, int | float | np.number) or not MIN_AUDIBILITY_DB <= audibility <= MAX_AUDIBILITY_DB:
+        accepted = f"give {MIN_AUDIBILITY_DB:g} to {MAX_AUDIBILITY_DB:g} dB of noise to mask"
+        raise IdeawError(f"an audibility of {audibility!r} cannot be kept; {accepted}")
+    return None, float(audibility)
 
 
 class GainEnvelope:

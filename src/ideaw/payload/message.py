@@ -65,7 +65,7 @@ class Plan:
 
     def check_seconds(self, seconds: float) -> None:
         """Raise `MessageError` if audio of so many seconds is too short for the message."""
-        if floor(seconds) < self.needed and self.needed > 1:
+        if seconds < self.needed and self.needed > 1:
             raise MessageError(
                 f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
             )
