@@ -32,6 +32,15 @@ ABLATION_LABELS = {
 PROTOCOLS = ("rawbench-loose", "rawbench-strict", "audiomarkbench", "edits")
 """Presets of attacks; `security` has a table of its own."""
 
+MP3_LABELS = {"mp3": "MP3 64 kbit/s instead", "mp3_128": "MP3 128 kbit/s instead"}
+"""Part of the results on quality → what was done instead of marking."""
+
+QUALITY_MEASURES = (
+    *("files", "SNR", "PESQ", "lowest PESQ", "STOI", "ViSQOL", "lowest ViSQOL"),
+    *("noise to mask", "masked", "before onsets", "silence changed"),
+)
+"""Columns of the table of quality, of which those are shown that were measured."""
+
 NUM_HARDEST = 4
 """Attacks of a protocol that are named."""
 
@@ -124,21 +133,24 @@ def quality_table() -> list[str] | None:
     measured = results("quality").get(DEFAULT)
     if measured is None:
         return None
-    measures = ["SNR", "PESQ", "lowest PESQ", "STOI", "ViSQOL", "noise to mask", "masked"]
-    kinds = measured["by_kind"] | {f"{kind}, MP3 instead": values for kind, values in measured["mp3"].items()}
-    rows = []
-    for kind, values in kinds.items():
-        cells = {name: str(value) for name, value in rounded(values).items()} | {
-            "noise to mask": f"{values['noise to mask']:+.1f} dB",
-            "masked": f"{values['masked']:.0f} %",
-        }
-        rows.append([kind, f"{values['files']:.0f}", *(cells[name] for name in measures)])
+    kinds = dict(measured["by_kind"])
+    for side, label in MP3_LABELS.items():
+        kinds |= {f"{kind}, {label}": values for kind, values in measured.get(side, {}).items()}
+    cells = {kind: _quality_cells(values) for kind, values in kinds.items()}
+    measures = [name for name in QUALITY_MEASURES if all(name in cell for cell in cells.values())]
+    rows = [[kind, *(cell[name] for name in measures)] for kind, cell in cells.items()]
     count = sum(round(values["files"]) for values in measured["by_kind"].values())
     return [
-        *markdown([f"{DEFAULT} at {measured['snr']:g} dB", "files", *measures], rows),
+        *markdown([f"{DEFAULT} at {_level(measured)}", *measures], rows),
         "",
         f"`ideaw bench quality --data DIR`: {count} whole files.",
     ]
+
+
+def _level(measured: dict[str, Any]) -> str:
+    """How strong the marks were that a command measured."""
+    snr = measured["snr"]
+    return f"{measured['audibility']:g} dB noise to mask" if snr is None else f"{snr:g} dB"
 
 
 def files_table() -> list[str] | None:
@@ -155,7 +167,7 @@ def files_table() -> list[str] | None:
         *markdown(heads, rows),
         "",
         f"`ideaw bench files --data DIR`: {mono['clips']} mono files and {stereo['clips']} stereo tracks, clips of "
-        f"{mono['seconds']:g} s at {mono['snr']:g} dB.",
+        f"{mono['seconds']:g} s at {_level(mono)}.",
     ]
 
 
@@ -295,6 +307,24 @@ def security_table() -> list[str] | None:
 def peer_task(task: str) -> str:
     """The peers' task that one of ours is compared with: their detection takes as long without a mark."""
     return "embed" if task == "embed" else "detect, marked"
+
+
+def _quality_cells(values: dict[str, float]) -> dict[str, str]:
+    """The cells of a row of the quality table; results of before onsets were measured have fewer."""
+    cells = {name: str(value) for name, value in rounded(values).items()} | {
+        "files": f"{values['files']:.0f}",
+        "noise to mask": f"{values['noise to mask']:+.1f} dB",
+        "masked": f"{values['masked']:.0f} %",
+    }
+    if "onsets" not in values:
+        return cells
+    span = f"{values['lowest noise to mask']:+.1f} to {values['highest noise to mask']:+.1f}"
+    level = f"{values['before onsets']:.1f} dBFS" if "before onsets" in values else "nothing"
+    return cells | {
+        "noise to mask": f"{cells['noise to mask']} ({span})",
+        "before onsets": f"{level} ({values['onsets']:.0f})" if values["onsets"] else "no onset",
+        "silence changed": f"{values['silence changed']:.0f} of {values['files']:.0f}",
+    }
 
 
 def _exact(row: Result) -> str:

@@ -72,6 +72,35 @@ def test_ablations(root: Path) -> None:
     assert "372 segments" in text
 
 
+QUALITY = {"SNR": 38.2, "PESQ": 4.5, "lowest PESQ": 4.0, "STOI": 0.999, "ViSQOL": 4.9, "noise to mask": -3.5}
+QUALITY |= {"files": 50.0, "masked": 91.6, "lowest SNR": 38.0}
+
+
+def test_quality_as_it_was_measured_without_onsets(root: Path) -> None:
+    table = {"snr": 38.0, "by_kind": {"music": QUALITY}, "mp3": {"music": QUALITY}}
+    text = fragment(root, "quality", table, "quality-46+10.json") or ""
+    assert "| 46+10 at 38 dB | files |" in text
+    assert "| music | 50 | 38.2 | 4.5 | 4.0 | 0.999 | 4.9 | -3.5 dB | 92 % |" in text
+    assert "| music, MP3 64 kbit/s instead |" in text
+    assert "onsets" not in text
+
+
+def test_quality(root: Path) -> None:
+    worst = {"lowest ViSQOL": 4.8, "lowest noise to mask": -6.1, "highest noise to mask": 1.25}
+    speech = QUALITY | worst | {"onsets": 64.0, "silence changed": 0.0, "before onsets": -61.76}
+    music = QUALITY | worst | {"onsets": 0.0, "silence changed": 1.0}
+    exact = QUALITY | worst | {"onsets": 3.0, "silence changed": 0.0}
+    sides = {"by_kind": {"music": music, "speech": speech}, "mp3": {"speech": speech}, "mp3_128": {"speech": exact}}
+    table = {"snr": None, "audibility": -3.0} | sides
+    text = fragment(root, "quality", table, "quality-46+10.json") or ""
+    assert "| 46+10 at -3 dB noise to mask | files |" in text
+    assert "| lowest ViSQOL | noise to mask | masked | before onsets | silence changed |" in text
+    assert "| 4.8 | -3.5 dB (-6.1 to +1.2) | 92 % | no onset | 1 of 50 |" in text
+    assert "| 92 % | -61.8 dBFS (64) | 0 of 50 |" in text
+    assert "| 92 % | nothing (3) | 0 of 50 |" in text
+    assert "| speech, MP3 128 kbit/s instead |" in text
+
+
 def test_files(root: Path) -> None:
     row = files.Row("cut to 3 s", 40, 39, 0, (0.871, 0.996), (0.0, 0.088))
     table = files.Table("46+10", 38, 40, 10.0, [row], [files.Place(1.0, 40, 40, 0.75)])

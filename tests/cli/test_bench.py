@@ -54,7 +54,11 @@ def test_quality_is_measured_and_written(tmp_path: Path, spoken: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     (values,) = json.loads((tmp_path / "a.json").read_text())["by_kind"].values()
     assert values["lowest SNR"] >= 30
-    assert all(name in ran.out for name in ("SNR", "PESQ", "STOI", "ViSQOL"))
+    lines = {line[:22].strip(): line for line in ran.out.splitlines()}
+    for name in ("SNR", "PESQ", "STOI", "ViSQOL", "noise to mask", "highest noise to mask", "lowest ViSQOL"):
+        assert f"{values[name]:.4g}" in lines[name]
+    assert "MP3 64" in ran.out.splitlines()[0]
+    assert "MP3 128" in ran.out.splitlines()[0]
     assert "30 dB SNR" in ran.out
 
 

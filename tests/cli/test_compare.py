@@ -20,7 +20,8 @@ def noisy(tmp_path: Path, spoken: Path, speech: NDArray[np.float32]) -> Path:
     return tmp_path / "noisy.wav"
 
 
-def test_measures_of_a_known_difference(spoken: Path, noisy: Path) -> None:
+def test_measures_of_a_known_difference(spoken: Path, noisy: Path, speech: NDArray[np.float32]) -> None:
+    level = 10 * np.log10(np.square(speech).mean()) - 30
     ran = run("compare", spoken, noisy, "--json")
     assert (ran.code, ran.err) == (0, "")
     told = json.loads(ran.out)
@@ -30,17 +31,60 @@ def test_measures_of_a_known_difference(spoken: Path, noisy: Path) -> None:
     assert 0.9 < told["stoi"] < 0.9999
     assert 0.2 < told["masked"] < 0.9
     assert told["equal"] is False
+    assert told["noise_to_mask"] > 0
+    assert told["most_audible_noise_to_mask"] > told["noise_to_mask"] + 3
+    assert 0 < told["most_audible_seconds"] < 6
+    assert told["onsets"] > 0
+    assert told["before_onsets_dbfs"] == pytest.approx(level, abs=1.5)  # the noise is as loud everywhere
+    assert 0 < told["before_onsets_seconds"] < 6
     table = run("compare", spoken, noisy).out
     assert "30.00 dB" in table
     assert f"{told['pesq']:.2f}" in table
     assert f"{told['stoi']:.4f}" in table
     assert f"{100 * told['masked']:.1f} %" in table
+    assert f"{told['noise_to_mask']:+.1f} dB" in table
+    assert f"{told['most_audible_noise_to_mask']:+.1f} dB at {told['most_audible_seconds']:.2f} s" in table
+    assert f"{told['before_onsets_dbfs']:.1f} dBFS at {told['before_onsets_seconds']:.2f} s" in table
+
+
+def test_the_place_of_the_most_audible_difference_is_told(
+    tmp_path: Path, spoken: Path, speech: NDArray[np.float32]
+) -> None:
+    changed = speech.copy()
+    changed[32_000:32_400] += 0.05 * np.random.default_rng(1).standard_normal(400).astype(np.float32)
+    sf.write(tmp_path / "changed.wav", changed, 16_000, subtype="FLOAT")
+    told = json.loads(run("compare", spoken, tmp_path / "changed.wav", "--json").out)
+    assert told["most_audible_seconds"] == pytest.approx(2, abs=0.04)
+
+
+def test_what_lies_before_an_onset_and_in_digital_silence_is_told(
+    tmp_path: Path, speech: NDArray[np.float32], music: NDArray[np.float32]
+) -> None:
+    host = np.concatenate([np.zeros((44_100, 2), np.float32), music[44_100:]])
+    copy = host.copy()
+    copy[43_660:44_100, 1] = 0.001
+    for name, samples in (("host", host), ("copy", copy), ("music", music)):
+        sf.write(tmp_path / f"{name}.wav", samples, 44_100, subtype="FLOAT")
+    ran = run("compare", tmp_path / "host.wav", tmp_path / "copy.wav", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads(ran.out)
+    assert (told["onsets"], told["digital_silence_changed"]) == (1, True)
+    assert told["before_onsets_dbfs"] == pytest.approx(-60, abs=0.1)
+    assert 0.99 < told["before_onsets_seconds"] < 1
+    said = run("compare", tmp_path / "host.wav", tmp_path / "copy.wav").out
+    assert "-60.0 dBFS at" in said
+    assert "changed" in said
+    told = json.loads(run("compare", tmp_path / "music.wav", tmp_path / "music.wav", "--json").out)
+    assert (told["onsets"], told["before_onsets_dbfs"], told["digital_silence_changed"]) == (0, None, False)
+    assert "no onset out of near-silence" in run("compare", tmp_path / "music.wav", tmp_path / "music.wav").out
 
 
 def test_a_file_against_itself(spoken: Path) -> None:
     told = json.loads(run("compare", spoken, spoken, "--json").out)
     assert (told["snr"], told["masked"], told["equal"]) == (None, 1, True)
     assert told["pesq"] == pytest.approx(4.64, abs=0.01)
+    assert all(told[name] is None for name in ("noise_to_mask", "most_audible_seconds", "before_onsets_dbfs"))
+    assert told["digital_silence_changed"] is False
     assert "nothing differs" in run("compare", spoken, spoken).out
 
 
@@ -77,7 +121,11 @@ def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: 
     assert (ran.code, ran.err) == (0, "")
     told = json.loads(ran.out)
     assert 0 < told.pop("masked") < 1  # what silence does not mask may still be too faint to be heard
-    assert told == {"snr": None, "lowest_snr": None, "pesq": None, "stoi": None, "equal": False}
+    assert told.pop("noise_to_mask") > 20
+    assert told.pop("most_audible_noise_to_mask") > 20
+    assert told.pop("most_audible_seconds") < 2
+    none = dict.fromkeys(("snr", "lowest_snr", "pesq", "stoi", "before_onsets_dbfs", "before_onsets_seconds"))
+    assert told == none | {"onsets": 0, "digital_silence_changed": True, "equal": False}
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, spoken: Path, marked: Path) -> None:

@@ -90,22 +90,45 @@ def quality(
     data: Data,
     model: options.Model = None,
     snr: options.Snr = None,
+    audibility: options.Audibility = None,
     json_file: JsonFile = None,
     limit: FileLimit = None,
 ) -> None:
-    """Quality of marked files against their hosts: SNR, PESQ, STOI, ViSQOL, masking; and of MP3 instead."""
+    """Quality of marked files against their hosts: SNR, PESQ, STOI, ViSQOL, what is heard; and of MP3 instead."""
     with extra("bench", "measuring quality"):
-        from ideaw.bench.tables.quality import run
+        from ideaw.bench.tables.quality import HIGH_MP3_KBPS, MP3_KBPS, run
 
     _check(json_file)
     with console.progress("measuring quality") as progress:
-        table = run(data, model, snr, limit, progress)
+        table = run(data, model, snr, limit, progress, audibility)
     _keep(json_file, table)
-    names = list(next(iter(table.by_kind.values())))
-    sides = table.by_kind | {f"{kind}, MP3 instead": values for kind, values in table.mp3.items()}
-    rows = [(what, *(f"{values[name]:.3g}" for name in names)) for what, values in sides.items()]
-    console.say_table(("kind", *names), rows, numbers=names)
-    console.say(f"model {table.model}, {table.snr:g} dB SNR")
+    sides = dict(table.by_kind)
+    for kbps, kinds in ((MP3_KBPS, table.mp3), (HIGH_MP3_KBPS, table.mp3_128)):
+        sides |= {f"{kind}, MP3 {kbps}": values for kind, values in kinds.items()}
+    names = dict.fromkeys(name for values in sides.values() for name in values)
+    rows = [(name, *(f"{v[name]:.4g}" if name in v else "–" for v in sides.values())) for name in names]
+    console.say_table(("", *sides), rows, numbers=list(sides))
+    level = f"{table.audibility:g} dB noise to mask" if table.snr is None else f"{table.snr:g} dB SNR"
+    console.say(f"model {table.model}, {level}")
+
+
+@app.command()
+def listen(
+    data: Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for listen.html.", show_default=False)],
+    model: options.Model = None,
+    snr: options.Snr = None,
+    audibility: options.Audibility = None,
+    limit: FileLimit = 10,
+    seconds: Annotated[float, typer.Option(min=1, max=60, help="Seconds of each clip.")] = 6.0,
+) -> None:
+    """A blind listening test as one HTML file: who opens it in a browser finds out whether they hear the mark."""
+    from ideaw.bench.listen import run
+
+    with console.progress("marking clips") as progress:
+        page = run(data, out, model, snr, limit, seconds, progress, audibility)
+    left_out = f"; {page.too_short} shorter files left out" if page.too_short else ""
+    console.say(f"{page.path}: model {page.model}, {page.clips} clips of {seconds:g} s{left_out}; open it in a browser")
 
 
 @app.command()
@@ -113,6 +136,7 @@ def files(
     data: Data,
     model: options.Model = None,
     snr: options.Snr = None,
+    audibility: options.Audibility = None,
     json_file: JsonFile = None,
     limit: FileLimit = None,
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each clip.")] = 10.0,
@@ -122,7 +146,7 @@ def files(
 
     _check(json_file)
     with console.progress("measuring files") as progress:
-        table = run(data, model, snr, limit, progress, seconds=seconds)
+        table = run(data, model, snr, limit, progress, seconds=seconds, audibility=audibility)
     _keep(json_file, table)
     heads = ("edit", "clips", "message right", "95 %", "wrong message", "95 % ")
     rows = [
@@ -143,9 +167,8 @@ def files(
         for place in table.places
     ]
     console.say_table(stretches, places, numbers=stretches[1:])
-    console.say(
-        f"model {table.model}, {table.clips} clips of {table.seconds:g} s, 44.1 kHz stereo, {table.snr:g} dB SNR"
-    )
+    level = f"{table.audibility:g} dB noise to mask" if table.snr is None else f"{table.snr:g} dB SNR"
+    console.say(f"model {table.model}, {table.clips} clips of {table.seconds:g} s, 44.1 kHz stereo, {level}")
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`ideaw compare`: how far one recording is from another."""
 
 from collections.abc import Callable
+from math import inf, nan
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,13 @@ from ideaw.cli.extras import extra
 from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
+from ideaw.quality.onsets import Onsets, onsets
 
 PIECE_SAMPLES = 10 * SAMPLE_RATE
 """Length of the pieces that PESQ and STOI are averaged over, since both are made for single sentences."""
+
+NO_DIFFERENCE = "nothing differs"
+"""Said instead of a level where the recordings are equal."""
 
 Samples = NDArray[np.float32]
 
@@ -30,7 +35,7 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two recordings: SNR, PESQ, STOI, masking; with --plot waveforms, spectrograms, most audible moment."""
+    """Compare two recordings: SNR, PESQ, STOI, what can be heard and when; with --plot all of it as a picture."""
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
@@ -39,23 +44,45 @@ def compare(
     _check_alike(first, a, second, b)
     with np.errstate(divide="ignore"):
         snr = fidelity.snr(a.samples, b.samples)
-        lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
+    lowest = fidelity.lowest_snr(a.samples, b.samples, a.rate)
     host, marked = (to_network_mono(recording.samples, recording.rate) for recording in (a, b))
     pesq, stoi = _perceived(fidelity.pesq, host, marked), _perceived(fidelity.stoi, host, marked)
     audibility = masking(host, marked)
+    starts = onsets(a.samples, b.samples, a.rate)
     if plot is not None:
         outputs.write(plot, plots.comparison(a.samples, b.samples, a.rate, audibility, plot.suffix))
+    equal = bool(np.array_equal(a.samples, b.samples))
+    ratio, frame = audibility.ratio, audibility.most_audible
+    highest, moment = float(audibility.frame_ratios[frame]), float(audibility.seconds[frame])
+    if equal:
+        ratio = highest = moment = nan
     if as_json:
-        values = {"snr": snr, "lowest_snr": lowest, "pesq": pesq, "stoi": stoi, "masked": audibility.masked}
+        values = {
+            "snr": snr,
+            "lowest_snr": lowest,
+            "pesq": pesq,
+            "stoi": stoi,
+            "noise_to_mask": ratio,
+            "masked": audibility.masked,
+            "most_audible_noise_to_mask": highest,
+            "most_audible_seconds": moment,
+            "before_onsets_dbfs": starts.level,
+            "before_onsets_seconds": starts.seconds,
+        }
         finite = {name: _finite(value) for name, value in values.items()}
-        console.say_json(finite | {"equal": bool(np.array_equal(a.samples, b.samples))})
+        exact = {"onsets": starts.count, "digital_silence_changed": starts.silence_changed, "equal": equal}
+        console.say_json(finite | exact)
         return
     rows = [
         ("SNR", _decibels(snr)),
         ("lowest SNR of a second", _decibels(lowest)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
+        ("noise to mask", NO_DIFFERENCE if equal else f"{ratio:+.1f} dB"),
         ("below the masking curve, of all moments and bands", f"{100 * audibility.masked:.1f} %"),
+        ("most audible moment", NO_DIFFERENCE if equal else f"{highest:+.1f} dB at {moment:.2f} s"),
+        ("loudest just before an onset", _before_onsets(starts)),
+        ("digital silence", "changed" if starts.silence_changed else "not changed"),
     ]
     names = [str(path) if first.name == second.name else path.name for path in (second, first)]
     console.say_table(("measure", " against ".join(names)), rows)
@@ -94,5 +121,13 @@ def _finite(value: float | str) -> float | None:
     return None if isinstance(value, str) or not np.isfinite(value) else round(value, 4)
 
 
+def _before_onsets(starts: Onsets) -> str:
+    if not starts.count:
+        return "no onset out of near-silence"
+    if starts.level == -inf:
+        return f"{NO_DIFFERENCE} (onsets: {starts.count})"
+    return f"{starts.level:.1f} dBFS at {starts.seconds:.2f} s (onsets: {starts.count})"
+
+
 def _decibels(value: float) -> str:
-    return f"{value:.2f} dB" if np.isfinite(value) else "nothing differs" if value > 0 else "the original is silent"
+    return f"{value:.2f} dB" if np.isfinite(value) else NO_DIFFERENCE if value > 0 else "the original is silent"

@@ -28,7 +28,8 @@ def si_snr(host: np.ndarray, marked: np.ndarray) -> float:
 def lowest_snr(host: np.ndarray, marked: np.ndarray, rate: int) -> float:
     """The lowest SNR in dB of any whole second that is not silent."""
     seconds = len(host) // rate
-    values = [snr(host[k * rate : (k + 1) * rate], marked[k * rate : (k + 1) * rate]) for k in range(seconds)]
+    with np.errstate(divide="ignore"):
+        values = [snr(host[k * rate : (k + 1) * rate], marked[k * rate : (k + 1) * rate]) for k in range(seconds)]
     return min((value for value in values if value > -np.inf), default=float("inf"))
 
 

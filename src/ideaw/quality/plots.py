@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.blocks import mix
 from ideaw.engine.correlate import TRACK_SCORE_OFFSET
-from ideaw.quality.masking import Masking, frame_centre_seconds
+from ideaw.quality.masking import Masking
 from ideaw.results import Detection
 
 PLOT_EXTENSIONS = (".png", ".svg", ".pdf")
@@ -35,6 +35,9 @@ LABEL_LETTERS = 34
 SPECTROGRAM_WINDOW_SAMPLES = 1_024
 SPECTROGRAM_RANGE_DB = 90.0
 """Samples of a spectrogram's window, and the dB it shows below its peak."""
+
+NOISE_TO_MASK_RANGE_DB = 60.0
+"""dB of noise to mask that are shown, below the highest."""
 
 DETAIL_SAMPLES = 100
 """Samples of a waveform that are shown closely, around its peak."""
@@ -102,28 +105,29 @@ def shares(
 def comparison(
     host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, masking: Masking, suffix: str = ".png"
 ) -> bytes:
-    """A picture of two `(n, channels)` recordings: the first, the tenfold difference, spectrograms of both and of that,
-    and the moment at which the difference is most audible."""
+    """A picture of two `(n, channels)` recordings: the first and the tenfold difference, how far that lies over the
+    masking curve from moment to moment, spectrograms of both and of it, and the moment at which it is most audible."""
     first, second = mix(host), mix(marked)
-    figure = Figure(figsize=(10, 10), dpi=120, layout="constrained")
-    grid = figure.add_gridspec(3, 2)
+    figure = Figure(figsize=(10, 12.5), dpi=120, layout="constrained")
+    grid = figure.add_gridspec(4, 2)
     waves = figure.add_subplot(grid[0, :])
     _draw_waveform(waves, first, rate, _HOST, "original")
     _draw_waveform(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
     waves.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(first) / rate))
     waves.legend(loc="upper right", ncols=2)
+    _draw_noise_to_mask(figure.add_subplot(grid[1, :]), masking, len(first) / rate)
     spectra = {
         "Original": _spectrogram(first),
         "Copy": _spectrogram(second),
         "Difference": _spectrogram(second - first),
     }
     top = max(float(spectrum.max()) for spectrum in spectra.values())
-    for place, (title, spectrum) in zip((grid[1, 0], grid[1, 1], grid[2, 0]), spectra.items(), strict=True):
-        axes = figure.add_subplot(place)
+    panels = [figure.add_subplot(place) for place in (grid[2, 0], grid[2, 1], grid[3, 0])]
+    for axes, (title, spectrum) in zip(panels, spectra.items(), strict=True):
         picture = _draw_spectrogram(axes, spectrum, top, len(first) / rate, rate)
         axes.set_title(title)
-    figure.colorbar(picture, ax=figure.axes[1:], label="level in dB")
-    _draw_most_audible(figure.add_subplot(grid[2, 1]), masking)
+    figure.colorbar(picture, ax=panels, label="level in dB")
+    _draw_most_audible(figure.add_subplot(grid[3, 1]), masking)
     return _render(figure, suffix)
 
 
@@ -207,6 +211,23 @@ def _draw_waveform(axes: Axes, signal: NDArray[np.floating], rate: int, colour: 
     axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
 
 
+def _draw_noise_to_mask(axes: Axes, masking: Masking, seconds: float) -> None:
+    """Draw noise to mask over time: the mean over bands, the worst band, and the most audible moment."""
+    ratios, peaks = masking.frame_ratios, masking.excess.max(1)
+    times = masking.seconds
+    starts = np.unique(np.linspace(0, len(ratios), min(len(ratios), PLOT_COLUMNS), endpoint=False).astype(np.int64))
+    for values, colour, label in ((peaks, _UNREAD, "worst band"), (ratios, _RESIDUAL, "mean over bands")):
+        axes.plot(times[starts], np.maximum.reduceat(values, starts), color=colour, lw=0.8, label=label)
+    axes.axhline(0, color="black", lw=0.8, ls="--", label="masking curve")
+    moment = masking.most_audible
+    axes.plot(times[moment], ratios[moment], "v", color="black", label=f"most audible, at {times[moment]:.2f} s")
+    top = max(10.0, float(peaks.max()) + 3)
+    axes.set(xlim=(0, seconds), ylim=(top - NOISE_TO_MASK_RANGE_DB, top))
+    axes.set(title="Noise to mask", xlabel="time in s", ylabel="difference over curve in dB")
+    axes.legend(loc="lower right", ncols=4, fontsize=8)
+    axes.grid(alpha=0.3)
+
+
 def _draw_most_audible(axes: Axes, masking: Masking) -> None:
     """Draw the frame of the most noise to mask over frequency."""
     frame = masking.most_audible
@@ -217,7 +238,7 @@ def _draw_most_audible(axes: Axes, masking: Masking) -> None:
     ):
         axes.semilogx(masking.hertz, level[frame], color=colour, label=what)
     axes.set(
-        title=f"Most audible moment, at {frame_centre_seconds(frame):.2f} s",
+        title=f"Most audible moment, at {masking.seconds[frame]:.2f} s",
         xlabel="frequency in Hz",
         ylabel="dB SPL in a half Bark",
     )

@@ -18,6 +18,7 @@ from ideaw.bench import corpus
 from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
 from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
+from ideaw.engine.gain import Level
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -94,11 +95,14 @@ class Table:
     """What `ideaw bench files` measured."""
 
     model: str
-    snr: float
+    snr: float | None
+    """In dB, that every second keeps at least; None: the level is set by hearing."""
     clips: int
     seconds: float
     rows: list[Row]
     places: list[Place]
+    audibility: float | None = None
+    """Noise to mask in dB, where the level is set by hearing."""
 
 
 def run(
@@ -109,6 +113,7 @@ def run(
     progress: Progress | None = None,
     seed: int = 0,
     seconds: float = 10.0,
+    audibility: float | None = None,
 ) -> Table:
     """Mark one clip of every file under `data`, edit it, search it.
 
@@ -120,6 +125,7 @@ def run(
         progress: Called with the share that is done.
         seed: Of messages, keys and edits.
         seconds: Of each clip.
+        audibility: Noise to mask in dB that hearing sets the level to, instead of an SNR.
 
     Raises:
         FileError: No file is loud enough.
@@ -127,7 +133,7 @@ def run(
     marker = load(model)
     outcomes: dict[str, list[tuple[bool, bool]]] = {}
     overlaps: dict[float, list[tuple[bool, float]]] = {}
-    paths = list_audio_files(data, limit)
+    paths, level = list_audio_files(data, limit), (snr, audibility)
     clips = 0
     for number, path in enumerate(paths):
         clip = read_clip(path, seconds)
@@ -135,11 +141,11 @@ def run(
             rng = np.random.default_rng([seed, number])
             # How much two marks interfere depends on their keys, so every clip has a key of its own.
             key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
-            for label, right, wrong in _trials(marker, load(model, key=key), key, clip, snr, rng):
+            for label, right, wrong in _trials(marker, load(model, key=key), key, clip, level, rng):
                 outcomes.setdefault(label, []).append((right, wrong))
             for length in MARKED_SECONDS:
                 if length < seconds:
-                    overlaps.setdefault(length, []).append(_locate_stretch(marker, clip, length, snr, rng))
+                    overlaps.setdefault(length, []).append(_locate_stretch(marker, clip, length, level, rng))
             clips += 1
         if progress:
             progress((number + 1) / len(paths))
@@ -147,11 +153,12 @@ def run(
         raise FileError(f"{data} holds no audio file above −40 dBFS")
     return Table(
         marker.card.name,
-        marker.card.snr if snr is None else snr,
+        (marker.card.snr if snr is None else snr) if audibility is None else None,
         clips,
         seconds,
         [_row(label, trials) for label, trials in outcomes.items()],
         [_place(length, trials) for length, trials in overlaps.items()],
+        audibility,
     )
 
 
@@ -171,24 +178,24 @@ def overlap(segments: Sequence[Segment], begin: float, end: float, seconds: floa
 
 
 def _trials(
-    marker: Marker, second: Marker, key: Key, clip: Samples, snr: float | None, rng: np.random.Generator
+    marker: Marker, second: Marker, key: Key, clip: Samples, level: Level, rng: np.random.Generator
 ) -> Iterator[tuple[str, bool, bool]]:
     """Label, message right, message wrong: of everything that is done to one clip. `second` marks with `key`."""
     room = marker.capacity(len(clip) / CLIP_RATE)
     text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else SHORT_MESSAGE
-    marked, seed = marker.embed(clip, CLIP_RATE, text, snr=snr), int(rng.integers(1 << 31))
+    marked, seed = marker.embed(clip, CLIP_RATE, text, snr=level[0], audibility=level[1]), int(rng.integers(1 << 31))
     for label, edit in EDITS.items():
         yield label, *_judge(marker.detect(edit(marked, seed), CLIP_RATE), text)
     if room >= LONG_TEXT_LETTERS:
         long = _random_text(LONG_TEXT_LETTERS, rng)
-        spread = marker.embed(clip, CLIP_RATE, long, snr=snr)
+        spread = marker.embed(clip, CLIP_RATE, long, snr=level[0], audibility=level[1])
         for label in LONG_EDITS:
             yield (
                 f"{LONG_TEXT_LETTERS} letters, {label}",
                 *_judge(marker.detect(EDITS[label](spread, seed), CLIP_RATE), long),
             )
     second_text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else (0, 1, 1)
-    twice = second.embed(marked, CLIP_RATE, second_text, snr=snr)
+    twice = second.embed(marked, CLIP_RATE, second_text, snr=level[0], audibility=level[1])
     yield "marked twice, first key", *_judge(marker.detect(twice, CLIP_RATE), text)
     yield "marked twice, second key", *_judge(second.detect(twice, CLIP_RATE), second_text)
     both = marker.detect(twice, CLIP_RATE, keys=[PUBLIC, key])
@@ -206,7 +213,7 @@ def _judge(detection: Detection, message: MessageLike) -> tuple[bool, bool]:
 
 
 def _locate_stretch(
-    marker: Marker, clip: Samples, length: float, snr: float | None, rng: np.random.Generator
+    marker: Marker, clip: Samples, length: float, level: Level, rng: np.random.Generator
 ) -> tuple[bool, float]:
     """Whether a mark in one stretch of a clip is found, and how well its borders are; silence is not marked."""
     size, step = round(length * CLIP_RATE), CLIP_RATE // 10
@@ -215,7 +222,9 @@ def _locate_stretch(
     loud = (power[starts + size] - power[starts]) / size
     begin = int(rng.choice(starts[loud >= min(MIN_RMS**2, float(loud.max()))]))
     partly = clip.copy()
-    partly[begin : begin + size] = marker.embed(clip[begin : begin + size], CLIP_RATE, SHORT_MESSAGE, snr=snr)
+    partly[begin : begin + size] = marker.embed(
+        clip[begin : begin + size], CLIP_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1]
+    )
     detection = marker.detect(partly, CLIP_RATE)
     return detection.found, overlap(
         detection.segments, begin / CLIP_RATE, begin / CLIP_RATE + length, len(clip) / CLIP_RATE
