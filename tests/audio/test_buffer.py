@@ -12,7 +12,7 @@ import av
 import numpy as np
 import pytest
 import soundfile as sf
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ideaw.audio import atomic, mpeg, tags, write
@@ -176,6 +176,7 @@ def test_a_varying_mp3_without_an_index_is_spliced_exactly(folder: Path, tmp_pat
 @settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 70_000), st.integers(0, 2**32 - 1))
 def test_frames_are_found_wherever_pieces_of_the_file_end(garbage: bytes, zeros: int, seed: int) -> None:
+    assume(not garbage.startswith(b"ID3"))  # that is no garbage but a tag, which says how far to skip
     header = b"\xff\xfb\x90\x00"  # MPEG-1, 128 kbit/s, 44.1 kHz: 417 bytes
     frames = int(np.random.default_rng(seed).integers(2, 300))
     opening = garbage.replace(b"\xff", b"\0") + b"\0" * zeros
