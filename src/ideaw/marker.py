@@ -19,7 +19,7 @@ from ideaw.audio.samples import as_float, check_samples, check_source, integer_r
 from ideaw.audio.write import check_distinct, create_audio, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
-from ideaw.engine.gain import Level, check_level
+from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds
@@ -235,7 +235,7 @@ class Marker(SegmentMarker):
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
-        self, plan: Plan, rate: int, level: Level, block_seconds: int | None, channels: int, step: float
+        self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
     ) -> Embedder:
         snr, audibility = check_level(*level, self.network.card.snr)
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)

@@ -21,7 +21,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.read import open_audio
 from ideaw.bench.cache import write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, evenly_spaced, list_audio_files
-from ideaw.engine.gain import Level
+from ideaw.engine.gain import MarkLevel
 from ideaw.errors import AudioError, FileError
 from ideaw.marker import Marker, load
 
@@ -101,7 +101,7 @@ def run(
     return Page(page, marker.card.name, len(clips), len(paths) - len(long_enough))
 
 
-def make_versions(marker: Marker, path: Path, seconds: float, level: Level = (None, None)) -> Versions:
+def make_versions(marker: Marker, path: Path, seconds: float, level: MarkLevel = (None, None)) -> Versions:
     """The middle of a file: plain, marked, and with a mark louder by `ANCHOR_DB`; arguments and errors as of `run`.
 
     Where the anchor would clip, all three are made fainter by the same factor. All fade in and out alike.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ideaw.audio.hearing import MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
 from ideaw.errors import IdeawError
 
-Level: TypeAlias = tuple[float | None, float | None]
+MarkLevel: TypeAlias = tuple[float | None, float | None]
 """How strong a mark is: an SNR in dB, or a noise-to-mask ratio in dB to which hearing sets it; the other is None."""
 
 MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
@@ -41,7 +41,7 @@ def check_snr(snr: float | None, usual: float) -> float:
     return float(wanted)
 
 
-def check_level(snr: float | None, audibility: float | None, usual_snr: float) -> Level:
+def check_level(snr: float | None, audibility: float | None, usual_snr: float) -> MarkLevel:
     """What was asked for, in floats; the `usual_snr` in dB where nothing was.
 
     Args:

@@ -18,7 +18,7 @@ from ideaw.bench import corpus
 from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
 from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
-from ideaw.engine.gain import Level
+from ideaw.engine.gain import MarkLevel
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -178,7 +178,7 @@ def overlap(segments: Sequence[Segment], begin: float, end: float, seconds: floa
 
 
 def _trials(
-    marker: Marker, second: Marker, key: Key, clip: Samples, level: Level, rng: np.random.Generator
+    marker: Marker, second: Marker, key: Key, clip: Samples, level: MarkLevel, rng: np.random.Generator
 ) -> Iterator[tuple[str, bool, bool]]:
     """Label, message right, message wrong: of everything that is done to one clip. `second` marks with `key`."""
     room = marker.capacity(len(clip) / CLIP_RATE)
@@ -213,7 +213,7 @@ def _judge(detection: Detection, message: MessageLike) -> tuple[bool, bool]:
 
 
 def _locate_stretch(
-    marker: Marker, clip: Samples, length: float, level: Level, rng: np.random.Generator
+    marker: Marker, clip: Samples, length: float, level: MarkLevel, rng: np.random.Generator
 ) -> tuple[bool, float]:
     """Whether a mark in one stretch of a clip is found, and how well its borders are; silence is not marked."""
     size, step = round(length * CLIP_RATE), CLIP_RATE // 10
