@@ -24,6 +24,7 @@ from typing import Any
 
 CLIP_SECONDS = 3
 MESSAGE = "ok"
+SNR_DB = 38
 DEFAULT_SOURCE = Path(__file__).parent.parent / "src"
 
 Trace = tuple[set[str], Counter[tuple[str, str]]]
@@ -63,7 +64,7 @@ def count_jumps(call: Callable[[], object], package: Path) -> Trace:
 
 
 def trace(source: Path = DEFAULT_SOURCE) -> dict[str, Trace]:
-    """Modules and jumps of the package in `source`, by what was done: "mark", "detect", "detect nothing"."""
+    """Modules and jumps of the package in `source`, by what was done: "mark" (by hearing), "mark at an SNR" …"""
     sys.path.insert(0, str(source.resolve()))
     import soundfile
 
@@ -80,6 +81,7 @@ def trace(source: Path = DEFAULT_SOURCE) -> dict[str, Trace]:
         soundfile.write(plain, samples[: CLIP_SECONDS * rate], rate)
         steps: dict[str, Callable[[], object]] = {
             "mark": lambda: marker.embed_file(plain, marked, MESSAGE),
+            "mark at an SNR": lambda: marker.embed_file(plain, marked, MESSAGE, snr=SNR_DB),
             "detect": lambda: marker.detect_file(marked),
             "detect nothing": lambda: marker.detect_file(plain),
         }

@@ -70,8 +70,8 @@ class Marker(SegmentMarker):
         Args:
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
-            snr: dB that every second of every channel, counted from the start, keeps at least (None: the card's).
-            audibility: dB of noise to mask that hearing sets the level to, instead of an SNR; lower is quieter.
+            snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
+            audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
@@ -237,7 +237,7 @@ class Marker(SegmentMarker):
     def _embedder(
         self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
     ) -> Embedder:
-        snr, audibility = check_level(*level, self.network.card.snr)
+        snr, audibility = check_level(*level, self.network.card.audibility)
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 

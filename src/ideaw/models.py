@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from ideaw.audio.grid import NUM_BINS
+from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB, MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
 from ideaw.errors import ModelError
 from ideaw.modem.carriers import MESSAGE_TILE_FRAMES, TILE_BINS, tile_bands
 from ideaw.modem.fec import FORMAT_VERSION, fec_exists
@@ -61,13 +62,16 @@ class Card:
     format_version: int
     """Of carriers and error correction: a mark is read by the version that it was made with."""
     snr: Annotated[float, Meta(ge=0, le=100)]
-    """SNR in dB that marks keep unless the caller asks for another."""
+    """SNR in dB that the marks of single segments keep unless the caller asks for another: the paper's level."""
     bins: Annotated[int, Meta(gt=0, le=2 * NUM_BINS)]
     """Numbers in one frame of a watermark stream."""
     context: Mapping[str, _Frames]
     """Graph → its receptive field to each side, in STFT frames."""
     scrambled_by_code: bool
     """Whether the locating code scrambles the message's slots, so that these carry the code's bits a second time."""
+    audibility: Annotated[float, Meta(ge=MIN_AUDIBILITY_DB, le=MAX_AUDIBILITY_DB)] = DEFAULT_AUDIBILITY_DB
+    """Noise to mask in dB to which hearing sets every second of audio unless the caller asks for another level: the
+    mean over frames and bands, so 0 is as loud as what the audio masks, and less is quieter."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Everything else on the card, which the engine does not need: training, measurements, limits."""
 

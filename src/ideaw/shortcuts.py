@@ -29,8 +29,8 @@ def embed_file(
         target: the file to write, which appears whole or not at all; its extension gives the format.
         message: text, bytes, or a sequence of zeros and ones.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
-        snr: dB that every second of every channel keeps at least (None: the card's).
-        audibility: dB of noise to mask that hearing sets the level to, instead of an SNR; lower is quieter.
+        snr: dB that every second of every channel keeps at least, instead of `audibility`.
+        audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
         progress: called with the share of the work that is done, 0 to 1.
 
     Raises:

@@ -49,7 +49,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def few(out: Path) -> Table:
-    return runner.run(FEW, out=out, workers=1)
+    return runner.run(FEW, snr=38, out=out, workers=1)
 
 
 def test_marks_are_counted_attack_by_attack(few: Table) -> None:
@@ -129,10 +129,10 @@ def test_what_was_measured_is_not_measured_again(few: Table, out: Path, tmp_path
     cache.ResultCache(begun, json.loads((out / cache.CONFIGURATION_FILE).read_text()))
     (begun / cache.RECORDS_FILE).write_text("".join(lines[:-1]))  # as if it had been interrupted before the last one
     shares: list[float] = []
-    assert runner.run(FEW, out=begun, progress=shares.append, workers=1) == few
+    assert runner.run(FEW, snr=38, out=begun, progress=shares.append, workers=1) == few
     assert shares == [1.0]
     with pytest.raises(FileError, match="other seed"):
-        runner.run(FEW, out=begun, seed=1)
+        runner.run(FEW, snr=38, out=begun, seed=1)
 
 
 def test_answers_are_counted_threat_by_threat(data: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_command_shows_a_table_and_keeps_a_report(tmp_path: Path, monkeypatc
     assert (ran.code, ran.err) == (0, "")
     assert "overwritten" in ran.out
     assert "the right message" in ran.out
-    assert "1 clips of 3 s, 16 kHz mono, 38 dB SNR; quality of the mark: SNR 38" in ran.out
+    assert "1 clips of 3 s, 16 kHz mono, -1.5 dB noise to mask; quality of the mark: SNR " in ran.out
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "metrics.json",
         "report.csv",

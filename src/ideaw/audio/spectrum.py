@@ -54,6 +54,11 @@ def stft(samples: np.ndarray) -> np.ndarray:
     return np.fft.rfft(frames * (HANN_WINDOW * SPECTRUM_SCALE), axis=-1).astype(np.complex64)
 
 
+def level_spectrum(samples: np.ndarray) -> np.ndarray:
+    """(..., hops · HOP_SAMPLES) samples → (..., hops, NUM_BINS): their spectrum at level 1, as the network sees it."""
+    return stft(samples / level(samples))
+
+
 def istft(spectrum: np.ndarray) -> np.ndarray:
     """(..., hops, NUM_BINS) → (..., hops · HOP_SAMPLES + 2 · EDGE_SAMPLES) float32: overlap-added, edges included."""
     frames = np.fft.irfft(spectrum, WINDOW_SAMPLES, axis=-1).astype(np.float32) * (

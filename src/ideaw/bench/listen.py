@@ -21,7 +21,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.read import open_audio
 from ideaw.bench.cache import write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, evenly_spaced, list_audio_files
-from ideaw.engine.gain import MarkLevel
+from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import AudioError, FileError
 from ideaw.marker import Marker, load
 
@@ -70,8 +70,8 @@ def run(
 
     Args:
         data, out, model, progress: As for the other benchmarks; `out` is made if it does not exist.
-        snr: In dB, that every second keeps at least; None for what the model's card says.
-        audibility: Noise to mask in dB that hearing sets the level to, instead of an SNR.
+        snr: In dB, that every second keeps at least, instead of the audibility.
+        audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
         limit: At most so many files, evenly spaced among those that are long enough.
         seconds: Of each clip, taken from the middle of its file.
 
@@ -83,17 +83,24 @@ def run(
     if not (long_enough := [path for path in paths if _may_last(path, seconds)]):
         raise FileError(f"{data} holds no audio file of {seconds:g} s or more; choose fewer seconds")
     marker, page = load(model), out / LISTEN_FILE
+    level = check_level(snr, audibility, marker.card.audibility)
     with atomic.file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     atomic.check_writable(page)
     chosen, clips = evenly_spaced(len(long_enough), limit), []
     for path in (long_enough[i] for i in chosen):
-        clip = make_versions(marker, path, seconds, (snr, audibility))
+        clip = make_versions(marker, path, seconds, level)
         about = {"name": path.relative_to(data).as_posix(), "rate": clip.rate, "snr": round(clip.snr, 2)}
         clips.append(about | {version: _flac(samples, clip.rate) for version, samples in clip.sounds.items()})
         if progress:
             progress(len(clips) / len(chosen))
-    content = {"model": marker.card.name, "snr": snr, "audibility": audibility, "anchor_db": ANCHOR_DB, "clips": clips}
+    content = {
+        "model": marker.card.name,
+        "snr": level[0],
+        "audibility": level[1],
+        "anchor_db": ANCHOR_DB,
+        "clips": clips,
+    }
     identity = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]  # answers belong to what was heard
     text = json.dumps({"id": identity, **content}).replace("<", "\\u003c")  # no name ends the script element
     template = resources.files("ideaw.bench.reports").joinpath(LISTEN_FILE).read_text("utf-8")

@@ -10,6 +10,7 @@ import typer
 from ideaw.cli import console, options, outputs, protocols
 from ideaw.cli.extras import extra
 from ideaw.cli.paper import paper
+from ideaw.engine.gain import describe_level
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -108,7 +109,7 @@ def quality(
     names = dict.fromkeys(name for values in sides.values() for name in values)
     rows = [(name, *(f"{v[name]:.4g}" if name in v else "–" for v in sides.values())) for name in names]
     console.say_table(("", *sides), rows, numbers=list(sides))
-    level = f"{table.audibility:g} dB noise to mask" if table.snr is None else f"{table.snr:g} dB SNR"
+    level = describe_level(table.snr, table.audibility)
     console.say(f"model {table.model}, {level}")
 
 
@@ -167,7 +168,7 @@ def files(
         for place in table.places
     ]
     console.say_table(stretches, places, numbers=stretches[1:])
-    level = f"{table.audibility:g} dB noise to mask" if table.snr is None else f"{table.snr:g} dB SNR"
+    level = describe_level(table.snr, table.audibility)
     console.say(f"model {table.model}, {table.clips} clips of {table.seconds:g} s, 44.1 kHz stereo, {level}")
 
 

@@ -9,6 +9,7 @@ import typer
 import ideaw
 from ideaw.audio.read import open_audio
 from ideaw.cli import console, options, outputs
+from ideaw.engine.gain import check_level, describe_level
 from ideaw.errors import MessageError
 from ideaw.payload.message import Content, Message
 from ideaw.quality.fidelity import lowest_snr
@@ -36,22 +37,16 @@ def embed(
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
     with console.progress(f"marking {source.name}") as progress:
         marker.embed_file(source, target, content, snr=snr, audibility=audibility, progress=progress)
-    wanted_snr = None if audibility is not None else marker.card.snr if snr is None else snr
+    level = check_level(snr, audibility, marker.card.audibility)
     measured = _lowest_snr(source, target)
     if as_json:
         written = {"file": str(target), "message": message, "kind": message_kind(content), "model": marker.card.name}
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
-        asked = {"snr": wanted_snr, "audibility": audibility}
+        asked = dict(zip(("snr", "audibility"), level, strict=True))
         console.say_json(written | asked | {"lowest_snr": finite})
     else:
-        level = (
-            f"noise to mask {audibility:g} dB before it is coded"
-            if measured is None and audibility is not None
-            else f"each second keeps {wanted_snr:g} dB before it is coded"
-            if measured is None
-            else f"lowest SNR of a second {measured:.1f} dB"
-        )
-        console.say(f"{target}: holds {Message(content)}, {level}")
+        lowest = "before it is coded" if measured is None else f"lowest SNR of a second {measured:.1f} dB"
+        console.say(f"{target}: holds {Message(content)}, {describe_level(*level)}, {lowest}")
 
 
 def message_kind(content: Content | None) -> str | None:

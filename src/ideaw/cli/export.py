@@ -14,7 +14,7 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The model folder to write.", show_default=False)],
     snr: Annotated[
         float | None,
-        typer.Option(metavar="DB", help="Default SNR of the model's marks.", show_default="as it was trained"),
+        typer.Option(metavar="DB", help="Default SNR of marks of single segments.", show_default="as it was trained"),
     ] = None,
     shaping: Annotated[
         float | None,

@@ -31,9 +31,19 @@ def models(
     if as_json:
         console.say_json([_entries(card) for card in cards])
         return
-    heads = ("name", "bits in a second", "SNR", "network", "parameters", "GMAC per second", "bits right")
+    heads = (
+        "name",
+        "bits",
+        "to mask",
+        "SNR",
+        "network",
+        "parameters",
+        "GMAC per second",
+        "bits right",
+    )
     console.say_table(heads, [_row(card) for card in cards])
-    console.say("Bits in a second: message + locating code")
+    console.say("Bits: in a second, message + locating code")
+    console.say("To mask: the noise to mask to which hearing sets marks; SNR: of single segments, as in the paper")
     console.say("GMAC per second: embed / locate / message; bits right: under the paper's attacks, worst to best")
 
 
@@ -44,6 +54,7 @@ def _row(card: ideaw.Card) -> tuple[str, ...]:
     return (
         card.name,
         f"{card.message_bits} + {card.code_bits}",
+        f"{card.audibility:g} dB",
         f"{card.snr:g} dB",
         card.network,
         f"{parameters / 1e6:.2f} M" if parameters else "–",

@@ -16,16 +16,16 @@ Snr = Annotated[
     float | None,
     typer.Option(
         metavar="DB",
-        help="SNR in dB that every second, counted from the start, keeps at least.",
-        show_default="what the model's card says",
+        help="A fixed SNR in dB that every second, counted from the start, keeps at least.",
+        show_default="a level by hearing",
     ),
 ]
 Audibility = Annotated[
     float | None,
     typer.Option(
         metavar="DB",
-        help="Noise to mask in dB to which a model of hearing sets every second, instead of an SNR; about -2.",
-        show_default="a fixed SNR",
+        help="Noise to mask in dB to which a model of hearing sets every second; lower is quieter.",
+        show_default="what the model's card says",
     ),
 ]
 KEYS_PROMISE = (

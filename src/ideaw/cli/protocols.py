@@ -62,6 +62,7 @@ def _command(name: str) -> Callable[..., None]:
         data: Data = None,
         model: options.Model = None,
         snr: options.Snr = None,
+        audibility: options.Audibility = None,
         peer: Peer = None,
         weights: Weights = None,
         out: Out = None,
@@ -77,7 +78,19 @@ def _command(name: str) -> Callable[..., None]:
         if quick:
             limit = min(limit or QUICK_CLIPS, QUICK_CLIPS)
         with console.progress(f"measuring {chosen.title}") as progress:
-            table = runner.run(chosen, data, model, snr, limit, progress, seed, out, peer=peer, weights=weights)
+            table = runner.run(
+                chosen,
+                data,
+                model,
+                snr,
+                limit,
+                progress,
+                seed,
+                out,
+                peer=peer,
+                weights=weights,
+                audibility=audibility,
+            )
         heads = report.table_heads(chosen.security)
         console.say_table(heads, report.table_rows(table), numbers=heads[1:])
         means = ", ".join(f"{measure} {mean.value:.4g}" for measure, mean in table.quality.items())

@@ -53,7 +53,7 @@ class Track:
 
 
 def remove_local_mean(stream: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(hops, freq_tiles) of a stream less its moving average over a second.
+    """(…, hops, freq_tiles) of streams less their moving average over a second.
 
     Stationary energy of the host would bias the correlator. Silence, and hops that are not known, stay 0.
     """
@@ -170,10 +170,11 @@ def hoeffding_log_p(score: float, log_trials: float) -> float:
 
 
 def _moving_sum(stream: NDArray[Any]) -> NDArray[np.float64]:
-    """The sum over the second around each hop."""
+    """(…, hops, freq_tiles): the sum over the second around each hop."""
     half = FRAMES_PER_SECOND // 2
-    sums = np.cumsum(np.pad(stream, ((half + 1, half - 1), (0, 0))), 0, np.float64)
-    return sums[FRAMES_PER_SECOND:] - sums[:-FRAMES_PER_SECOND]
+    padding = ((0, 0),) * (stream.ndim - 2) + ((half + 1, half - 1), (0, 0))
+    sums = np.cumsum(np.pad(stream, padding), -2, np.float64)
+    return np.asarray(sums[..., FRAMES_PER_SECOND:, :] - sums[..., :-FRAMES_PER_SECOND, :])
 
 
 def _standardise(sums: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
-from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, level, stft
+from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, level_spectrum
 from ideaw.engine.correlate import remove_local_mean
 from ideaw.engine.network import Network, StageState, split_hops
 from ideaw.modem.carriers import TILE_BINS
@@ -30,10 +30,9 @@ class ChunkFeatures:
     Args:
         network: the model.
         audio: `(n, channels)` float32.
-        parallel: whether several threads share the work; False for callers that have several chunks at once.
     """
 
-    def __init__(self, network: Network, audio: NDArray[np.float32], parallel: bool = True) -> None:
+    def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
         length, channels = audio.shape
         self._network = network
         self.hops = -(-length // HOP_SAMPLES)
@@ -42,9 +41,9 @@ class ChunkFeatures:
         parts = split_hops(0, self.hops, MAX_INFERENCE_HOPS)
         jobs = [(channel, *part) for channel in range(channels) for part in parts]
         locate = partial(self._locate, audio, codes)
-        states = network.map(locate, jobs) if parallel else [locate(job) for job in jobs]
+        states = network.map(locate, jobs)
         self._states = [states[channel * len(parts) : (channel + 1) * len(parts)] for channel in range(channels)]
-        self.codes = np.stack([remove_local_mean(code) for code in codes])
+        self.codes = remove_local_mean(codes)
         """(channels, hops, freq_tiles) of the locating code's stream, channel by channel."""
         self.code = self.codes.sum(0)
         """(hops, freq_tiles) of the locating code's stream, summed over the channels."""
@@ -60,7 +59,7 @@ class ChunkFeatures:
         parts = [part for first, last in edges.tolist() for part in split_hops(first, last, MAX_INFERENCE_HOPS)]
         self._network.map(self._read, parts)
         self._known |= wanted
-        return np.asarray(np.sum([remove_local_mean(message) for message in self._messages], 0))
+        return np.asarray(remove_local_mean(self._messages).sum(0))
 
     def _locate(
         self, audio: NDArray[np.float32], codes: NDArray[np.float32], job: tuple[int, int, int]
@@ -99,7 +98,7 @@ def _level_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArra
     begin = max(first - SPECTRUM_CONTEXT_HOPS, 0)
     around = audio[begin * HOP_SAMPLES : (last + SPECTRUM_CONTEXT_HOPS) * HOP_SAMPLES]
     padded = np.pad(around, (0, -len(around) % HOP_SAMPLES))
-    return stft(padded / level(padded))[first - begin : last - begin]
+    return level_spectrum(padded)[first - begin : last - begin]
 
 
 def _sum_tile_bins(stream: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -41,25 +41,32 @@ def check_snr(snr: float | None, usual: float) -> float:
     return float(wanted)
 
 
-def check_level(snr: float | None, audibility: float | None, usual_snr: float) -> MarkLevel:
-    """What was asked for, in floats; the `usual_snr` in dB where nothing was.
+def check_level(snr: float | None, audibility: float | None, usual_audibility: float) -> MarkLevel:
+    """What was asked for, in floats; the `usual_audibility` where nothing was.
 
     Args:
         snr: in dB, if it was asked for.
         audibility: noise to mask in dB, if it was asked for.
-        usual_snr: in dB.
+        usual_audibility: noise to mask in dB.
 
     Raises:
         IdeawError: one is no number or out of range, or both are given.
     """
     if audibility is not None and snr is not None:
         raise IdeawError("the level of a mark is given by its audibility or by its SNR; give one of them")
+    if snr is not None:
+        return check_snr(snr, snr), None
     if audibility is None:
-        return check_snr(snr, usual_snr), None
+        return None, usual_audibility
     if not isinstance(audibility, int | float | np.number) or not MIN_AUDIBILITY_DB <= audibility <= MAX_AUDIBILITY_DB:
         accepted = f"give {MIN_AUDIBILITY_DB:g} to {MAX_AUDIBILITY_DB:g} dB of noise to mask"
         raise IdeawError(f"an audibility of {audibility!r} cannot be kept; {accepted}")
     return None, float(audibility)
+
+
+def describe_level(snr: float | None, audibility: float | None) -> str:
+    """How strong a mark is, in a few words."""
+    return f"{audibility:g} dB noise to mask" if snr is None else f"{snr:g} dB SNR"
 
 
 class GainEnvelope:

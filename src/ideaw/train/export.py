@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
+from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB
 from ideaw.errors import FileError, IdeawError
 from ideaw.modem.fec import FORMAT_VERSION, usual_slots
 from ideaw.nets.build import AnyNet, build_network
@@ -102,7 +103,7 @@ def export_run(
     Args:
         run: The folder that training wrote.
         target: The model folder to write.
-        snr: dB that marks get unless the user asks for another; None: the recipe's.
+        snr: dB that marks of segments get unless the user asks for another; None: the recipe's.
         shaping: Power of the host's envelope that residuals follow; None: the recipe's.
         headroom: dB above the host's masking curve that residuals may reach; None: the recipe's.
         eight_bit: Whether the graphs are quantised: smaller and faster.
@@ -159,7 +160,7 @@ def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any
     Args:
         model: The network.
         target: The folder.
-        snr: dB that marks get unless the user asks for another.
+        snr: dB that marks of segments get unless the user asks for another.
         trained: What the card says about the training.
         eight_bit: Whether the graphs are quantised.
 
@@ -218,6 +219,7 @@ def _make_card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, 
         "code_slots": config.code_slots if learned else usual_slots(config.code_bits),
         "format_version": FORMAT_VERSION,
         "snr": snr,
+        "audibility": DEFAULT_AUDIBILITY_DB,
         "bins": model.stream_width,
         "context": config.context,
         "scrambled_by_code": False,

@@ -14,6 +14,7 @@ from ideaw.bench.protocols.system import WatermarkSystem
 from ideaw.bench.reports import html
 from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
 from ideaw.bench.statistics import Estimate
+from ideaw.engine.gain import describe_level
 from ideaw.errors import AudioError
 from ideaw.quality import plots
 
@@ -56,7 +57,8 @@ def table_rows(table: Table) -> list[tuple[str, ...]]:
 def describe_setting(table: Table) -> str:
     """One line about what was measured."""
     left_out = f" ({len(table.left_out)} could not be marked)" if table.left_out else ""
-    level = "" if table.snr is None else f", {table.snr:g} dB SNR"
+    known = table.snr is not None or table.audibility is not None
+    level = f", {describe_level(table.snr, table.audibility)}" if known else ""
     channels = {1: "mono", 2: "stereo"}.get(table.channels, f"{table.channels} channels")
     return (
         f"{table.system}, {table.clips} clips of {table.seconds:g} s, {table.rate / 1000:g} kHz {channels}"

@@ -46,6 +46,7 @@ def run(
     workers: int | None = None,
     peer: str | None = None,
     weights: Path | None = None,
+    audibility: float | None = None,
 ) -> Table:
     """Measure a model on one clip of every file under `data` (None: the packaged samples; at most `limit` of them).
 
@@ -53,13 +54,15 @@ def run(
     folder `out` already is not measured again. `workers` is the number of processes (None: all cores); as always where
     processes are spawned, a script that calls this needs `if __name__ == "__main__":`.
     """
-    if peer is not None and (model is not None or snr is not None):
-        raise IdeawError("a model and an SNR are for our own marks; leave them out where a peer is measured")
+    if peer is not None and (model is not None or snr is not None or audibility is not None):
+        raise IdeawError("a model and a level are for our own marks; leave them out where a peer is measured")
     if peer is None and weights is not None:
         raise IdeawError("weights are for a peer; say which, or give a model")
     folder = packaged_samples() if data is None else data
     paths = _loud_files(preset, folder, limit)
-    settings = Settings(paths, preset.rate, preset.seconds, preset.channels, seed, model, snr, peer, weights)
+    settings = Settings(
+        paths, preset.rate, preset.seconds, preset.channels, seed, model, snr, audibility, peer, weights
+    )
     with contextlib.closing(IdeawSystem(settings) if peer is None else PeerSystem(settings)) as system:
         return _measure(preset, folder, system, out, workers or available_cores(), progress)
 
@@ -102,7 +105,7 @@ def _measure(
         preset.title,
         preset.about,
         system.title,
-        system.snr,
+        *system.level,
         len(marked),
         preset.seconds,
         preset.rate,

@@ -76,6 +76,8 @@ class Table:
     system: str
     snr: float | None
     """In dB, that every second keeps at least; None where none is promised."""
+    audibility: float | None
+    """Noise to mask in dB that every second is brought to; None where it is not."""
     clips: int
     seconds: float
     rate: int

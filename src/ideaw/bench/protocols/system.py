@@ -14,6 +14,7 @@ import numpy as np
 
 from ideaw.audio.blocks import to_network_mono
 from ideaw.bench.corpus import Samples, read_clip
+from ideaw.engine.gain import MarkLevel, check_level, describe_level
 from ideaw.errors import AudioError
 from ideaw.keys import Key
 from ideaw.marker import load
@@ -37,9 +38,9 @@ Bits = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured, and the clips that it marks: a model of ours at an SNR, or a peer with its weights.
+    """What is measured, and the clips that it marks: a model of ours at a level, or a peer with its weights.
 
-    Clips are `seconds` long, at `rate` Hz; `snr` is in dB, None for what the model's card says.
+    Clips are `seconds` long, at `rate` Hz; `snr` and `audibility` are in dB, None for what the model's card says.
     """
 
     paths: tuple[Path, ...]
@@ -49,6 +50,7 @@ class Settings:
     seed: int
     model: str | None = None
     snr: float | None = None
+    audibility: float | None = None
     peer: str | None = None
     weights: Path | None = None
 
@@ -93,8 +95,8 @@ class WatermarkSystem(ABC):
     """Bits of a message; 0: it only tells that a mark is there."""
     carried: int
     """Bits that are compared in every clip."""
-    snr: float | None = None
-    """Least SNR of its marks in dB; None: it promises none."""
+    level: MarkLevel = (None, None)
+    """How strong its marks are, as far as that was asked for."""
     keyed: bool = False
     """Whether marks have keys."""
     p_values: bool = False
@@ -160,10 +162,10 @@ class IdeawSystem(WatermarkSystem):
         self.carried = self._marker.message_bits
         self.bits = layout(self.carried).content_bits
         self.title = f"ideaw {self._marker.card.name}"
-        self.snr = self._marker.card.snr if settings.snr is None else settings.snr
+        self.level = check_level(settings.snr, settings.audibility, self._marker.card.audibility)
 
     def configuration(self) -> dict[str, str | float | None]:
-        return {"system": self.title, "weights": self._marker.weights_id, "snr": self.settings.snr}
+        return {"system": self.title, "weights": self._marker.weights_id, "level": describe_level(*self.level)}
 
     def sent(self, message: Bits) -> Bits:
         """A message and its check."""
@@ -172,7 +174,7 @@ class IdeawSystem(WatermarkSystem):
     def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
         """With the public key, unless another one is given."""
         marker = self._marker if key is None else load(self.settings.model, key=key, threads=1)
-        marked: Samples = marker.embed(host, self.rate, message, snr=self.settings.snr)
+        marked: Samples = marker.embed(host, self.rate, message, snr=self.level[0], audibility=self.level[1])
         return marked
 
     def search(self, audio: Samples, key: Key | None = None) -> SearchResult:

@@ -18,7 +18,7 @@ from ideaw.bench import corpus
 from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
 from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
-from ideaw.engine.gain import MarkLevel
+from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -120,12 +120,12 @@ def run(
     Args:
         data: A folder of audio files.
         model: A packaged model or a model folder; None for the default.
-        snr: In dB, that every second keeps at least; None for what the model's card says.
+        snr: In dB, that every second keeps at least, instead of the audibility.
         limit: At most so many files, evenly spaced.
         progress: Called with the share that is done.
         seed: Of messages, keys and edits.
         seconds: Of each clip.
-        audibility: Noise to mask in dB that hearing sets the level to, instead of an SNR.
+        audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
 
     Raises:
         FileError: No file is loud enough.
@@ -133,7 +133,7 @@ def run(
     marker = load(model)
     outcomes: dict[str, list[tuple[bool, bool]]] = {}
     overlaps: dict[float, list[tuple[bool, float]]] = {}
-    paths, level = list_audio_files(data, limit), (snr, audibility)
+    paths, level = list_audio_files(data, limit), check_level(snr, audibility, marker.card.audibility)
     clips = 0
     for number, path in enumerate(paths):
         clip = read_clip(path, seconds)
@@ -153,12 +153,12 @@ def run(
         raise FileError(f"{data} holds no audio file above −40 dBFS")
     return Table(
         marker.card.name,
-        (marker.card.snr if snr is None else snr) if audibility is None else None,
+        level[0],
         clips,
         seconds,
         [_row(label, trials) for label, trials in outcomes.items()],
         [_place(length, trials) for length, trials in overlaps.items()],
-        audibility,
+        level[1],
     )
 
 

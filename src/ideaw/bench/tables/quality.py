@@ -16,6 +16,7 @@ from ideaw.attacks import catalogue
 from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import SHORT_MESSAGE, audio_kind, list_audio_files, read_network_mono
+from ideaw.engine.gain import check_level
 from ideaw.marker import load
 from ideaw.quality import fidelity
 from ideaw.quality.masking import masking
@@ -72,25 +73,25 @@ def run(
     Args:
         data: A folder of audio files.
         model: A packaged model or a model folder; None for the default.
-        snr: In dB, that every second keeps at least; None for what the model's card says.
+        snr: In dB, that every second keeps at least, instead of the audibility.
         limit: At most so many files, evenly spaced.
         progress: Called with the share that is done.
-        audibility: Noise to mask in dB that hearing sets the level to, instead of an SNR.
+        audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
     """
     marker = load(model)
+    level = check_level(snr, audibility, marker.card.audibility)
     chosen = list_audio_files(data, limit)
     sides: list[dict[str, list[dict[str, float]]]] = [{}, {}, {}]
     for number, path in enumerate(chosen):
         host = read_network_mono(path)
-        copies = [marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, snr=snr, audibility=audibility)]
+        copies = [marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1])]
         copies += [catalogue.run("mp3", host, SAMPLE_RATE, kbps=kbps) for kbps in (MP3_KBPS, HIGH_MP3_KBPS)]
         for side, copy in zip(sides, copies, strict=True):
             side.setdefault(audio_kind(path), []).append(_measure(host, copy))
         if progress:
             progress((number + 1) / len(chosen))
     summaries = [{kind: _summarise(values) for kind, values in sorted(side.items())} for side in sides]
-    level = (marker.card.snr if snr is None else snr) if audibility is None else None
-    return Table(marker.card.name, level, audibility, *summaries)
+    return Table(marker.card.name, *level, *summaries)
 
 
 def _measure(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
-from ideaw.audio.spectrum import level, stft
+from ideaw.audio.spectrum import level_spectrum
 from ideaw.engine.network import Network
 from ideaw.engine.segments import MAX_SHIFT_HOPS, SHIFTS_HOPS
 from ideaw.keys import PUBLIC
@@ -50,7 +50,7 @@ def search(
     starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, WINDOW_STEP_SAMPLES)
     for number, start in enumerate(starts):
         window = audio[None, start : start + SEGMENT_SAMPLES]
-        stream, state = network.locate(stft(window / level(window)))
+        stream, state = network.locate(level_spectrum(window))
         message_stream = network.read(state) if both_stages else None
         hops, slots = _clearest(stream, channels.code.carriers)
         if not np.array_equal(channels.code.fec.decode_word(slots)[0] > 0, code > 0):
@@ -71,7 +71,7 @@ def search_single_stage(network: Network, audio: NDArray[np.float32], code: NDAr
     starts = range(0, len(audio) - SEGMENT_SAMPLES + 1, WINDOW_STEP_SAMPLES)
     for number, start in enumerate(starts):
         window = audio[None, start : start + SEGMENT_SAMPLES]
-        _, state = network.locate(stft(window / level(window)))
+        _, state = network.locate(level_spectrum(window))
         _, slots = _clearest(network.read(state), channels.message.carriers)
         bits = channels.message.fec.decode_word(slots)[0] > 0
         if np.array_equal(bits[: len(code)], code > 0):
