@@ -57,7 +57,11 @@ EDITS: dict[str, Edit] = {
     "mono mix": lambda samples, seed: mix(samples)[:, None],
     "speed 95 %": _attack("speed", factor=0.95),
     "speed 105 %": _attack("speed", factor=1.05),
+    "MP3 48": _attack("mp3", kbps=48),
+    "MP3 32": _attack("mp3", kbps=32),
     "AAC 64": _attack("aac", kbps=64),
+    "AAC 48": _attack("aac", kbps=48),
+    "AAC 32": _attack("aac", kbps=32),
     "Ogg 64": _attack("vorbis", quality=0.05),
     "Opus 48": _attack("opus", kbps=24),
 }
