@@ -173,7 +173,7 @@ def test_the_command_shows_a_table_and_keeps_a_report(tmp_path: Path, monkeypatc
     assert (ran.code, ran.err) == (0, "")
     assert "overwritten" in ran.out
     assert "the right message" in ran.out
-    assert "1 clips of 3 s, 16 kHz mono, -1.5 dB noise to mask; quality of the mark: SNR " in ran.out
+    assert "1 clips of 3 s, 16 kHz mono, -2 dB noise to mask; quality of the mark: SNR " in ran.out
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "metrics.json",
         "report.csv",

@@ -18,7 +18,7 @@ FULL_SCALE_DB_SPL = 102.0
 """dB SPL of a sine at full scale: speech of -26 dBov is then played at 79 dB SPL, as ITU-T P.862 does."""
 
 
-MIN_AUDIBILITY_DB, MAX_AUDIBILITY_DB, DEFAULT_AUDIBILITY_DB = -40.0, 20.0, -1.5
+MIN_AUDIBILITY_DB, MAX_AUDIBILITY_DB, DEFAULT_AUDIBILITY_DB = -40.0, 20.0, -2.0
 """Noise-to-mask ratios that can be asked for, and the one of models whose card gives none: below MP3 at 128 kbit/s."""
 
 

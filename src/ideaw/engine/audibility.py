@@ -19,7 +19,7 @@ from ideaw.audio.masking import BarkBands, masking_curve
 from ideaw.audio.spectrum import HANN_WINDOW, SPECTRUM_SCALE
 from ideaw.engine.gain import limit
 
-MIN_SNR_BY_EAR_DB, MAX_SNR_BY_EAR_DB = 26.0, 60.0
+MIN_SNR_BY_EAR_DB, MAX_SNR_BY_EAR_DB = 26.0, 50.0
 """Bounds of the SNR of a second whose level is set by hearing: louder the network was not trained, fainter it could
 hardly be found."""
 

@@ -140,7 +140,7 @@ class Embedder:
         self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
         self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
         self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings)
-        self._envelope = GainEnvelope(rate)
+        self._limits, self._targets = GainEnvelope(rate), GainEnvelope(rate, limits=False)
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
         self._settled = 0
@@ -220,14 +220,18 @@ class Embedder:
         audio = _by_second(self._audio_16k.get(begin, end), SEGMENT_SAMPLES)
         self._energy_16k += float(np.vdot(audio, audio))
         if settings.snr is None:
-            least_snr, intended = MIN_SNR_BY_EAR_DB, gain_by_ear(residual, audio, settings.audibility)
+            intended = gain_by_ear(residual, audio, settings.audibility)
         else:
-            least_snr, intended = settings.snr, limit(residual, audio, settings.snr)
+            intended = limit(residual, audio, settings.snr)
         self._audio_16k.drop_before(min(end, self._residual.first_needed))
         begin, end = first * settings.rate, seconds * settings.rate
         residual, audio = (_by_second(buffer.get(begin, end), settings.rate) for buffer in (self._mark, self._audio))
-        possible = limit_on_grid(residual, audio, least_snr, settings.step, intended)
-        return self._add_mark(self._envelope.push(np.stack([intended, possible], 1), last))
+        if settings.snr is None:
+            targets = self._targets.push(intended, last)
+            bounds = limit_on_grid(residual, audio, MIN_SNR_BY_EAR_DB, settings.step, np.float64(np.inf))
+            return self._add_mark(np.stack([targets, np.minimum(targets, self._limits.push(bounds, last))], 1))
+        possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)
+        return self._add_mark(self._limits.push(np.stack([intended, possible], 1), last))
 
     def _add_mark(self, gains: NDArray[np.float64]) -> NDArray[Any]:
         """The next marked samples, from their gains (n, 2, channels): as intended, and as possible."""

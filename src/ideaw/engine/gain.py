@@ -70,30 +70,36 @@ def describe_level(snr: float | None, audibility: float | None) -> str:
 
 
 class GainEnvelope:
-    """The gain of a mark, from limits `(…)` that come second by second; each settles it up to the middle of its second.
+    """The gain of a mark, from values `(…)` that come second by second; each settles it up to the middle of its second.
 
     Before the first middle and after the last the gain stays as it is there.
+
+    Args:
+        second: samples of a second.
+        limits: whether the values are limits, which no sample may exceed. Else they are what seconds are to have on
+            average, and the gain at the border between two is their geometric mean.
     """
 
-    def __init__(self, second: int) -> None:
+    def __init__(self, second: int, limits: bool = True) -> None:
+        self._limits = limits
         moments = (np.arange(second) + 0.5) / second
         half = second // 2
         self._rise, self._fall = 2 * moments[:half], 2 - 2 * moments[half:]
         self._last: NDArray[np.float64] | None = None
 
-    def push(self, limits: NDArray[np.float64], last: bool = False) -> NDArray[np.float64]:
-        """(seconds, …) limits → the gain `(n, …)` from the middle before these seconds to the middle of their last.
+    def push(self, values: NDArray[np.float64], last: bool = False) -> NDArray[np.float64]:
+        """(seconds, …) values → the gain `(n, …)` from the middle before these seconds to the middle of their last.
 
         If they are the last, it goes on to their end.
         """
         gains = []
-        for limit in limits:
+        for value in values:
             if self._last is None:
-                gains.append(_interpolate(limit, limit, self._rise))
+                gains.append(_interpolate(value, value, self._rise))
             else:
-                border = np.minimum(self._last, limit)
-                gains += [_interpolate(border, self._last, self._fall), _interpolate(border, limit, self._rise)]
-            self._last = limit
+                border = np.minimum(self._last, value) if self._limits else np.sqrt(self._last * value)
+                gains += [_interpolate(border, self._last, self._fall), _interpolate(border, value, self._rise)]
+            self._last = value
         if last:
             assert self._last is not None
             gains.append(_interpolate(self._last, self._last, self._fall))
