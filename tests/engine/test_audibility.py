@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 import ideaw
 from ideaw.audio.grid import HOP_SAMPLES, NUM_BINS, SAMPLE_RATE
 from ideaw.audio.spectrum import stft
-from ideaw.engine.audibility import BAND_HEADROOM_DB, gain_by_ear, limit_bands, temporal_mask
+from ideaw.engine.audibility import (
+    BAND_HEADROOM_DB,
+    MAX_SNR_BY_EAR_DB,
+    MIN_SNR_BY_EAR_DB,
+    gain_by_ear,
+    limit_bands,
+    temporal_mask,
+)
 from ideaw.quality.masking import masking
 
 
@@ -42,6 +49,23 @@ def test_the_noise_to_mask_ratio_is_what_was_asked_for(
 def test_how_loud_the_audio_is_hardly_matters(marker: ideaw.Marker, strings: NDArray[np.float32]) -> None:
     loud, soft = (_noise_to_mask(marker, (level * strings).astype(np.float32)) for level in (1.0, 0.3))
     assert loud == pytest.approx(soft, abs=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [np.float32, np.int16])
+def test_no_second_is_louder_or_fainter_than_the_bounds(
+    marker: ideaw.Marker, speech: NDArray[np.float32], kind: type
+) -> None:
+    # A mark as loud as noise under the threshold in quiet would not be heard; one in speech always is a little.
+    pauses = np.concatenate([speech[: 2 * SAMPLE_RATE], 3e-3 * _noise(2), speech[: 2 * SAMPLE_RATE]])
+    for host, audibility, bound in ((pauses, 0.0, MIN_SNR_BY_EAR_DB), (speech, -40.0, MAX_SNR_BY_EAR_DB)):
+        samples = (32_767 * host).astype(kind) if kind is np.int16 else host
+        marked = marker.embed(samples, SAMPLE_RATE, "hey", audibility=audibility)
+        before, difference = samples.astype(np.float64), marked.astype(np.float64) - samples
+        energies = (np.square(x).reshape(-1, SAMPLE_RATE).sum(1) for x in (before, difference))
+        ratios = 10 * np.log10(np.divide(*energies))
+        assert ratios.min() >= MIN_SNR_BY_EAR_DB - 1e-3
+        assert np.median(np.abs(ratios - bound)) < 6 if bound == MAX_SNR_BY_EAR_DB else np.abs(ratios - bound).min() < 1
 
 
 def test_a_level_is_asked_for_in_one_way(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:

@@ -107,3 +107,15 @@ def test_seconds_may_come_one_by_one_or_together(limits: list[tuple[float, float
     pieces = [parted.push(part) for part in (values[:first], values[first:]) if len(part)]
     assert np.array_equal(np.concatenate(pieces), together.push(values))
     assert np.array_equal(parted.push(values[:0], last=True), together.push(values[:0], last=True))
+
+
+@given(st.lists(st.floats(1e-3, 1), min_size=2, max_size=6))
+def test_targets_meet_half_way_on_a_scale_of_decibels(targets: list[float]) -> None:
+    envelope = GainEnvelope(SECOND, limits=False)
+    gains = np.concatenate([envelope.push(np.array(targets)), envelope.push(np.empty(0), last=True)])
+    assert len(gains) == len(targets) * SECOND
+    steepest = (max(targets) - min(targets)) / (SECOND / 2) + 1e-12
+    assert np.abs(np.diff(gains)).max() <= steepest
+    assert np.abs(gains[SECOND // 2 :: SECOND] - targets).max() <= steepest
+    borders = gains[SECOND : -SECOND + 1 : SECOND]
+    assert np.abs(borders - np.sqrt(np.multiply(targets[:-1], targets[1:]))).max() <= steepest

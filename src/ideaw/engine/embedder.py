@@ -140,7 +140,8 @@ class Embedder:
         self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
         self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
         self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings)
-        self._limits, self._targets = GainEnvelope(rate), GainEnvelope(rate, limits=False)
+        self._limits = GainEnvelope(rate)
+        self._targets = GainEnvelope(rate, limits=False) if settings.snr is None else self._limits
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
         self._settled = 0
