@@ -137,27 +137,30 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        longest: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Mark a file as another one, which appears whole or not at all; rate, channels, length and usual tags stay.
 
         Args:
             source, target: the two files; the target's extension gives its format.
-            message, snr, progress: as for `embed`.
+            message, snr, audibility, progress: as for `embed`.
+            longest: seconds that are marked at most (None: any length).
 
         Raises:
-            AudioError, MessageError, FileError: as `embed`, or a file cannot be read or written.
+            AudioError, MessageError, FileError: as `embed`; it is longer than `longest`; or a file cannot be read or
+                written.
         """
         check_distinct(source, target)
         plan = self._plan(message)
         with open_audio(source) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
-            check_source(rate, channels, length)
+            check_source(rate, channels, length, longest)
             plan.check_seconds(inf if length is None else length / rate)
             step = stored_step(target, recording.encoding)
             embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
-                for marked in embedder.run(with_progress(recording.checked_blocks(), length, progress)):
+                for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
                     write(marked)
                 plan.check_seconds(embedder.length / rate)
                 embedder.check()
@@ -219,7 +222,7 @@ class Marker(SegmentMarker):
 
         Args:
             keys, speeds, progress: as for `detect`.
-            longest: seconds that are searched at most (None: any length).
+            longest: seconds that are taken at most (None: any length).
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.

@@ -1,0 +1,75 @@
+"""`ideaw serve`: the page and the HTTP API on this machine."""
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ideaw.cli import console, options
+from ideaw.cli.extras import extra
+from ideaw.keys import Key
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's own are open.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes any that is free.")] = 8017,
+    opened: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    model: options.Model = None,
+    key: options.KeyFile = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Bearer tokens, one on each line; without one callers get coarse answers."),
+    ] = None,
+    names: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A host name to be served under.")
+    ] = None,
+    proxies: Annotated[
+        list[str] | None,
+        typer.Option("--proxy", metavar="ADDRESS", help="A reverse proxy whose X-Forwarded-For is believed."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that do the work.", show_default="as many as cores")
+    ] = None,
+    max_mb: Annotated[float, typer.Option(min=0.001, help="Refuse requests with more megabytes.")] = 200.0,
+    max_seconds: Annotated[float, typer.Option(min=1, help="Refuse audio of more seconds.")] = 900.0,
+    job_seconds: Annotated[float, typer.Option(min=0.1, help="Stop a job that takes longer.")] = 120.0,
+    queue: Annotated[int, typer.Option(min=0, help="Jobs that may wait for a worker.")] = 64,
+    rate: Annotated[
+        float, typer.Option(min=0.1, help="Requests a minute from one address of callers without a token.")
+    ] = 30.0,
+) -> None:
+    """Serve a page and an HTTP API to mark and detect audio; works offline, for this machine alone unless told else."""
+    with extra("serve", "the service"):
+        from ideaw.service import server
+        from ideaw.service.callers import read_tokens
+        from ideaw.service.settings import Limits, Settings
+
+    settings = Settings(
+        host=host,
+        port=port,
+        model=model,
+        key=None if key is None else Key.read(key),
+        key_name=None if key is None else key.name,
+        tokens=() if token_file is None else read_tokens(token_file),
+        names=tuple(names or ()),
+        proxies=tuple(proxies or ()),
+        workers=workers or os.cpu_count() or 1,
+        limits=Limits(
+            bytes=round(max_mb * 1e6),
+            seconds=max_seconds,
+            job_seconds=job_seconds,
+            waiting=queue,
+            stranger_requests_per_minute=rate,
+        ),
+    )
+
+    def ready(address: str) -> None:
+        console.say(f"{address} is ready; Ctrl-C stops it")
+        if opened:
+            webbrowser.open(address)
+
+    server.run(settings, ready)
