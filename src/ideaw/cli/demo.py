@@ -14,6 +14,7 @@ from ideaw.audio.read import read_audio
 from ideaw.audio.write import write_audio
 from ideaw.cli import console, options
 from ideaw.cli.extras import extra
+from ideaw.errors import IdeawError
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality.fidelity import lowest_snr, snr
 
@@ -46,6 +47,8 @@ def demo(
     threads: options.Threads = None,
 ) -> None:
     """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds."""
+    if site is None and data is not None:
+        raise IdeawError("--data is shown by --site; give the folder of the site too")
     if site is not None:
         _write_site(site, data, limit, home, ideaw.load(model, threads=threads))
         return
@@ -65,8 +68,9 @@ def _write_site(folder: Path, data: Path | None, limit: int, home: str | None, m
 
     with console.progress("marking and attacking sounds") as progress:
         made = write_site(folder, _message(marker.message_bits), marker, data, limit, home, progress=progress)
-    files = f"{len(made.shown)} sounds, {made.num_bytes / 1e6:.1f} MB"
-    console.say(f"{made.path / INDEX_PAGE}: model {made.model}, {files}; open it in a browser")
+    count = f"{len(made.shown)} sound{'' if len(made.shown) == 1 else 's'}"
+    told = f"model {made.model}, {count}, {made.num_bytes / 1e6:.1f} MB"
+    console.say(f"{made.path / INDEX_PAGE}: {told}; open it in a browser")
 
 
 def _show(folder: Path, model: str | None, threads: int | None) -> bool:

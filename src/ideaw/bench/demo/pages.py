@@ -155,6 +155,12 @@ def clip_page(frame: Frame, shown: Sequence[Sounds], number: int) -> str:
 <h2>Look</h2>
 <div class="pictures">
 {pictures}
+<div class="reading">
+<h3>How to read them</h3>
+<p>The masking curve is what a model of hearing says that the host makes inaudible. What stays below it is not heard;
+what passes it may be, in that band and for that moment.</p>
+<p>It is a model. Whether you hear the mark, the <a href="{LISTEN_FILE}">listening test</a> tells.</p>
+</div>
 </div>
 <h2>Attacked, and searched again</h2>
 <p>Every attack starts from the marked sound, and what it leaves is an MP3 file at {COPY_KBPS} kbit/s a channel, unless
@@ -216,8 +222,8 @@ def _card(sounds: Sounds) -> str:
 <h3>{title}</h3>
 <p>{escape(sounds.clip.about)}</p>
 {_facts(sounds)}
-<p>The message is found in {found} of {len(sounds.copies)} attacked copies.
-<a class="more" href="{name}.html">All of {title}</a></p>
+<p>The message is found in {found} of {len(sounds.copies)} attacked copies.</p>
+<p><a class="more" href="{name}.html">Difference, pictures and copies<span class="unseen"> of {title}</span></a></p>
 </div>
 {_image(name, "waveform", f"{alternative}: {sounds.clip.title}")}
 <div class="players">
@@ -263,8 +269,8 @@ def _copy(sounds: Sounds, searched: Searched) -> str:
     if searched is sounds.host and searched.outcome == "none":
         kind, says = "good", "no mark, rightly"
     return (
-        f'<li><div><span class="label">{escape(searched.label)}</span><span class="tag {kind}">{says}</span>'
-        f'<span class="answer">{escape(searched.answer)}</span></div>'
+        f'<li><div><span class="result"><span class="label">{escape(searched.label)}</span> '
+        f'<span class="tag {kind}">{says}</span></span> <span class="answer">{escape(searched.answer)}</span></div>'
         f"{_audio(sounds, searched.file, searched.label)}</li>"
     )
 
@@ -295,14 +301,16 @@ def _signed(value: float) -> str:
 
 
 def _credits(shown: Sequence[Sounds]) -> str:
-    credited = [(sounds.clip.title, sounds.clip.credit) for sounds in shown if sounds.clip.credit is not None]
+    credited = [
+        (sounds.clip.title, sounds.seconds, sounds.clip.credit) for sounds in shown if sounds.clip.credit is not None
+    ]
     if not credited:
         return ""
     lines = "\n".join(
         f'<li>{escape(title)}: {escape(credit.author)}; <a href="{escape(credit.licence_url)}">{escape(credit.licence)}'
         f'</a>; from <a href="{escape(credit.source)}">{escape(credit.source.split("/")[2])}</a>; '
-        f"{escape(credit.changes)}, then marked and attacked</li>"
-        for title, credit in credited
+        f"{escape(credit.changes)}; here {seconds:g} s of it, marked and attacked</li>"
+        for title, seconds, credit in credited
     )
     return f'<h2>Credits</h2>\n<ul class="note">\n{lines}\n</ul>'
 

@@ -11,9 +11,9 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from ideaw.attacks import catalogue
+from ideaw.attacks import catalogue, codecs
 from ideaw.audio.blocks import SOXR_QUALITY, to_network_mono
-from ideaw.audio.formats import MP3_RATES, Encoding
+from ideaw.audio.formats import MP3_RATES
 from ideaw.audio.read import read_audio
 from ideaw.audio.write import write_audio
 from ideaw.bench.demo.clips import Clip
@@ -53,7 +53,7 @@ TREATMENTS = (
     Treatment("opus", "Opus at 24 kbit/s a channel", "opus", {"kbps": 24}),
     Treatment("noise", "White noise, 20 dB below the audio", "noise", {"snr": 20.0}),
     Treatment("lowpass", "Nothing above 4 kHz", "lowpass", {"cutoff": 4_000.0}),
-    Treatment("cut", "Four tenths, cut out at random", "crop", {"keep": 0.4}),
+    Treatment("cut", "Half of it, cut out at random", "crop", {"keep": 0.5}),
     Treatment("faster", "5 % faster, pitch included", "speed", {"factor": 1.05}),
     Treatment("higher", "A semitone higher, at the same tempo", "pitch"),
     Treatment("quieter", "A tenth of the amplitude", "amplitude", {"gain": 0.1}),
@@ -155,7 +155,7 @@ def _copy(
     if treatment.attack is not None:
         attacked = catalogue.run(treatment.attack, marked, rate, 0, **treatment.strengths)
     file = folder / f"{treatment.name}.mp3"
-    write_audio(file, attacked, rate, Encoding("MP3", "MPEG_LAYER_III", kbps))
+    file.write_bytes(codecs.mp3_bytes(attacked, rate, kbps))
     return _search(file, treatment.label, marker, message)
 
 
