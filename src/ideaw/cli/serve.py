@@ -1,6 +1,7 @@
 """`ideaw serve`: the page and the HTTP API on this machine."""
 
 import os
+import threading
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -69,7 +70,7 @@ def serve(
 
     def ready(address: str) -> None:
         console.say(f"{address} is ready; Ctrl-C stops it")
-        if opened:
-            webbrowser.open(address)
+        if opened:  # in a thread, since some browsers return only when they are closed
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     server.run(settings, ready)

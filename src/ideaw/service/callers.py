@@ -21,8 +21,11 @@ MIN_TOKEN_CHARACTERS = 16
 MAX_REMEMBERED_ADDRESSES = 10_000
 """Addresses whose requests are counted; the one that was idle longest is forgotten first."""
 
-STRANGERS_MAY = ("/", "/static", "/health", "/openapi.json", "/v1/info", "/v1/sample", "/v1/detect", "/v1/preview")
-"""Routes that are open to everybody."""
+STATIC = "/static/"
+"""Where the files of the page are, which are everybody's."""
+
+STRANGERS_MAY = ("/", "/health", "/openapi.json", "/v1/info", "/v1/sample", "/v1/detect", "/v1/preview")
+"""Other routes that are open to everybody."""
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
@@ -49,33 +52,43 @@ class Callers:
     def __init__(self, settings: Settings) -> None:
         self._private = settings.is_private
         self._tokens = [_digest(token) for token in settings.tokens]
-        self.token_needed = not self._private
-        self._bucket = Buckets(settings.limits.stranger_requests_per_minute)
+        self._buckets = Buckets(settings.limits.stranger_requests_per_minute)
 
-    def is_owner(self, authorization: str | None) -> bool:
-        """Whether this header comes from somebody who may do everything.
+    def is_owner(self, address: str, path: str, authorization: str | None, costs_work: bool) -> bool:
+        """Whether a caller may do everything; strangers may come in too, where they are allowed.
+
+        Args:
+            address: where the request comes from.
+            path: where it goes.
+            authorization: its header of that name.
+            costs_work: whether it asks for more than something that lies ready.
 
         Raises:
-            Refusal: it holds a token that is not one of ours.
+            Refusal: the token is not one of ours, or a stranger has no business there, or comes too often.
         """
-        if self._private or authorization is None:
-            return self._private
-        scheme, _, token = authorization.partition(" ")
-        given = _digest(token.strip())
-        if scheme.lower() == "bearer" and any([hmac.compare_digest(given, known) for known in self._tokens]):
+        if self._private or (authorization is not None and self._knows(authorization)):
             return True
-        raise _unknown("this token is not known here")
-
-    def check_stranger(self, address: str, path: str, works: bool) -> None:
-        """Raise a `Refusal` unless a stranger may go there now; `works`: whether that costs work."""
-        open_to_all = any(path == route or path.startswith(f"{route}/") for route in STRANGERS_MAY if route != "/")
-        if not (open_to_all or path == "/"):
+        if costs_work or authorization is not None:
+            self._buckets.take(address)
+        if authorization is not None:
+            raise _unknown("this token is not known here")
+        if not _is_open(path):
             if self._tokens:
                 raise _unknown("this needs a token: Authorization: Bearer …")
             line = "this is open to owners only, and the service was started without --token-file"
             raise Refusal(HTTPStatus.FORBIDDEN, line)
-        if works:
-            self._bucket.take(address)
+        return False
+
+    def _knows(self, authorization: str) -> bool:
+        """Whether the header holds a token of ours; takes as long whichever it is, and none."""
+        scheme, _, token = authorization.partition(" ")
+        given = _digest(token.strip())
+        return scheme.lower() == "bearer" and sum(hmac.compare_digest(given, known) for known in self._tokens) > 0
+
+
+def _is_open(path: str) -> bool:
+    """Whether strangers may go there."""
+    return path in STRANGERS_MAY or path.startswith(STATIC)
 
 
 class Buckets:

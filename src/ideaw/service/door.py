@@ -4,14 +4,15 @@ Requests for another host (DNS rebinding), from pages of another origin, without
 One line of log for each: address, method, path, status, time; no query, no names of files, no content.
 """
 
+import asyncio
+import contextlib
 import logging
+import re
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ideaw.service.callers import Callers
@@ -34,6 +35,12 @@ SECURITY_HEADERS = {
 }
 """On every answer that does not say otherwise."""
 
+MAX_UNREAD_BYTES, HEAR_OUT_SECONDS = 1 << 25, 2.0
+"""How much of a body is read, and for how long, that is not wanted any more."""
+
+MAX_LOGGED_CHARACTERS = 100
+"""Of a path."""
+
 _logger = logging.getLogger("ideaw.service")
 
 
@@ -51,70 +58,95 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(send)
+        exchange = _Exchange(scope, receive, send)
         try:
             try:
                 self._admit(scope)
             except Refusal as refusal:
-                await refusal.response()(scope, receive, answer.send)
+                await exchange.answer(refusal)
             else:
-                await self.app(scope, receive, answer.send)
+                await self.app(scope, exchange.receive, exchange.send)
         except Exception:
             _logger.exception("a request failed")
-            if not answer.status:
+            if not exchange.status:
                 line = "something went wrong in the service; its log says what"
-                await JSONResponse({"error": line}, HTTPStatus.INTERNAL_SERVER_ERROR)(scope, receive, answer.send)
+                await exchange.answer(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, line))
         finally:
-            self._note(scope, answer)
+            self._note(scope, exchange)
 
     def _admit(self, scope: Scope) -> None:
         """Raise a `Refusal` unless this request may come in; says in its state whether the caller is an owner."""
-        headers, path = Headers(scope=scope), scope["path"]
-        host = headers.get("host", "")
+        headers = Headers(scope=scope)
+        host, address = headers.get("host", ""), (scope.get("client") or ("",))[0]
         self._check_host(host)
-        works = scope["method"] not in SAFE_METHODS
-        if works:
+        costs_work = scope["method"] not in SAFE_METHODS
+        if costs_work:
             _check_origin(headers, host)
-        owner = self.callers.is_owner(headers.get("authorization"))
-        if not owner:
-            self.callers.check_stranger((scope.get("client") or ("",))[0], path, works)
+        owner = self.callers.is_owner(address, scope["path"], headers.get("authorization"), costs_work)
         scope.setdefault("state", {})["owner"] = owner
 
     def _check_host(self, host: str) -> None:
         """A page of another site reaches this machine under a name of its own, never under a bare address."""
-        name = (urlsplit(f"//{host}").hostname or "") if host.isprintable() else ""
+        name = re.sub(r":\d*$", "", host.lower())
         if literal_address(name) is None and name != "localhost" and name not in self.names:
             raise Refusal(HTTPStatus.FORBIDDEN, "this host name is not served here; see --allow-host")
 
-    def _note(self, scope: Scope, answer: "_Answer") -> None:
+    def _note(self, scope: Scope, exchange: "_Exchange") -> None:
         route = getattr(scope.get("route"), "path", "other")
-        self.metrics.requests.labels(route, str(answer.status)).inc()
-        path = scope["path"][:100].encode("unicode_escape").decode("ascii")
+        self.metrics.requests.labels(route, str(exchange.status)).inc()
+        path = scope["path"][:MAX_LOGGED_CHARACTERS].encode("unicode_escape").decode("ascii")
         address = (scope.get("client") or ("-",))[0]
-        seconds = time.monotonic() - answer.began
-        _logger.info("%s %s %s %s %.2f s", address, scope["method"], path, answer.status, seconds)
+        seconds = time.monotonic() - exchange.began
+        _logger.info("%s %s %s %s %.2f s", address, scope["method"], path, exchange.status, seconds)
 
 
 def _check_origin(headers: Headers, host: str) -> None:
     """Browsers say which page sent a request; programs do not, and need not."""
     origin = headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
     if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refusal(HTTPStatus.FORBIDDEN, "pages of other sites may not send requests here")
 
 
 @dataclass
-class _Answer:
-    """What became of a request."""
+class _Exchange:
+    """A request and what becomes of it."""
 
+    scope: Scope
+    _receive: Receive
     _send: Send
     status: int = 0
     began: float = field(default_factory=time.monotonic)
+    _whole: bool = False
+    """Whether the body has been read to its end."""
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._whole = not message.get("more_body", False)
+        return message
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if not self._whole:
+                await self._hear_out()
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
         await self._send(message)
+
+    async def answer(self, refusal: Refusal) -> None:
+        """Turn the request away."""
+        await refusal.response()(self.scope, self.receive, self.send)
+
+    async def _hear_out(self) -> None:
+        """Read on for a moment, since many a client listens only after it has said everything."""
+        headers = Headers(scope=self.scope)
+        declared = headers.get("content-length", "0")
+        if "expect" in headers or (declared.isdigit() and int(declared) > MAX_UNREAD_BYTES):
+            return
+        count = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEAR_OUT_SECONDS):
+                while not self._whole and count < MAX_UNREAD_BYTES:
+                    count += len((await self.receive()).get("body", b""))

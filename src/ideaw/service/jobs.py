@@ -25,7 +25,7 @@ from ideaw.marker import Marker, load
 from ideaw.payload.message import Message, Notation
 from ideaw.quality.comparison import compare_recordings
 from ideaw.results import detection_as_json
-from ideaw.service.presets import PRESETS
+from ideaw.service.presets import PLAYGROUND
 
 PLAIN_FLOAT = Encoding("WAV", "FLOAT")
 """How audio is sent to be drawn and played: every sample as it was decoded."""
@@ -164,7 +164,7 @@ def _compare(job: Compare) -> dict[str, Any]:
 def _attack(job: Attack) -> dict[str, Any]:
     recording = _read(job.source, job.longest, job.values)
     check_source(recording.rate, recording.samples.shape[1], len(recording.samples))
-    attacked = PRESETS[job.attack].apply(recording.samples, recording.rate)
+    attacked = PLAYGROUND[job.attack].apply(recording.samples, recording.rate)
     target = Path(job.source).with_name("attacked.wav")
     write_audio(target, attacked, recording.rate, PLAIN_FLOAT)
     return {"file": target.name}

@@ -39,11 +39,6 @@ class Worker:
         self._process: processes.Process | None = None
         self._starting = asyncio.Lock()
 
-    @property
-    def pid(self) -> int | None:
-        """The process's number; None before it was started and after it was stopped."""
-        return None if self._process is None else self._process.pid
-
     async def start(self) -> None:
         """Start the process, unless it runs, and wait until its model is loaded.
 
@@ -104,15 +99,10 @@ class Pool:
         self._waiting = 0
         self._usual_seconds = 1.0
 
-    @property
-    def pids(self) -> list[int]:
-        """The numbers of the processes that run."""
-        return [worker.pid for worker in self._workers if worker.pid is not None]
-
     async def start(self) -> None:
         """Start all workers; raises what the first raises that cannot."""
+        await asyncio.gather(*(worker.start() for worker in self._workers))
         for worker in self._workers:
-            await worker.start()
             self._free.put_nowait(worker)
 
     async def stop(self) -> None:
@@ -124,7 +114,7 @@ class Pool:
 
     def check_room(self) -> None:
         """Raise a `Refusal` if so many jobs wait already that another one is not taken."""
-        if self._waiting >= self._limits.waiting:
+        if self._free.empty() and self._waiting >= self._limits.waiting:
             seconds = self._usual_seconds * self._waiting / len(self._workers)
             raise busy("all workers are busy and enough requests wait; try again later", seconds)
 
@@ -142,25 +132,9 @@ class Pool:
         finally:
             self._waiting -= 1
             self._metrics.waiting.set(self._waiting)
-        began, ended_well = time.monotonic(), False
-        self._metrics.busy.inc()
-        try:
-            async with asyncio.timeout(self._limits.job_seconds):
-                outcome = await worker.do(job)
-            ended_well = True
-        except TimeoutError:
-            self._metrics.killed.labels("time").inc()
-            line = (
-                f"this took longer than the {self._limits.job_seconds:g} s that one request may take; send less audio"
-            )
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, line) from None
-        except (ConnectionError, ModelError):
-            self._metrics.killed.labels("crash").inc()
-            _logger.warning("a worker ended in the middle of a job and is replaced")
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "this audio cannot be processed") from None
-        finally:
-            self._metrics.busy.dec()
-            self._give_back(worker, ended_well)
+        began = time.monotonic()
+        with self._metrics.busy.track_inprogress():
+            outcome = await self._outcome(worker, job)
         seconds = time.monotonic() - began
         self._usual_seconds += 0.1 * (seconds - self._usual_seconds)
         self._metrics.job_seconds.labels(type(job).__name__.lower()).observe(seconds)
@@ -168,18 +142,35 @@ class Pool:
             raise Refusal(outcome.status, outcome.line)
         return outcome.answer
 
-    def _give_back(self, worker: Worker, ended_well: bool) -> None:
-        """Let the next have the worker, or a new process in its place."""
-        if ended_well:
-            self._free.put_nowait(worker)
-            return
-        task = asyncio.create_task(self._replace(worker))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    async def _outcome(self, worker: Worker, job: Job) -> Outcome:
+        """What a worker says; whatever else happens, that worker is killed before its files are deleted."""
+        well = False
+        try:
+            async with asyncio.timeout(self._limits.job_seconds):
+                outcome = await worker.do(job)
+            well = True
+            return outcome
+        except TimeoutError:
+            self._metrics.killed.labels("time").inc()
+            line = f"this takes longer than the {self._limits.job_seconds:g} s that a request may; send less audio"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, line) from None
+        except (OSError, ModelError):
+            self._metrics.killed.labels("crash").inc()
+            _logger.warning("a worker ended in the middle of a job and is replaced")
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "this audio cannot be processed") from None
+        finally:
+            if well:
+                self._free.put_nowait(worker)
+            else:
+                task = asyncio.create_task(self._replace(worker))
+                self._background.add(task)
+                task.add_done_callback(self._background.discard)
+                await worker.kill()
 
     async def _replace(self, worker: Worker) -> None:
-        await worker.kill()
+        """Let the next have a new process in the place of one that is killed."""
         try:
+            await worker.kill()
             await worker.start()
         except (ModelError, OSError):  # the next job tries again, and is refused if that fails too
             _logger.exception("a worker cannot be replaced now")

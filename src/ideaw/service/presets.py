@@ -28,7 +28,7 @@ class Preset:
         return catalogue.run(self.attack, samples, rate, seed=0, **strengths)
 
 
-PRESETS: dict[str, Preset] = {
+PLAYGROUND: dict[str, Preset] = {
     preset.id: preset
     for preset in (
         Preset("mp3-64", "MP3 64", "compressed to MP3 at 64 kbit/s", "mp3"),

@@ -11,6 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ideaw.service.settings import Limits
+
 MAX_CONNECTIONS = 512
 """Open at the same time, each a file descriptor; a process may have 1,024."""
 
@@ -18,14 +20,16 @@ MAX_CONNECTIONS = 512
 class PatientProtocol(H11Protocol):
     """One connection."""
 
-    def __init__(self, *arguments: Any, patience_seconds: float, **named: Any) -> None:
+    def __init__(self, *arguments: Any, limits: Limits, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._patience_seconds = patience_seconds
+        self._patience_seconds = limits.patience_seconds
+        self._unread_bytes = round(limits.bytes_per_second * limits.patience_seconds)
         self._head_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=2 * self._unread_bytes, low=self._unread_bytes)
         if len(self.connections) > MAX_CONNECTIONS:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again later", "Retry-After: 2\r\n")
         else:
@@ -82,6 +86,6 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
 
-def patient(patience_seconds: float) -> Any:
-    """What makes connections of this patience."""
-    return partial(PatientProtocol, patience_seconds=patience_seconds)
+def patient(limits: Limits) -> Any:
+    """What makes connections with these limits."""
+    return partial(PatientProtocol, limits=limits)

@@ -1,6 +1,7 @@
 """The routes of the HTTP API: what each takes, which job that is, and what is answered."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,10 +23,10 @@ from ideaw.payload.message import layout
 from ideaw.service import answers, jobs, schemas
 from ideaw.service.metrics import Metrics
 from ideaw.service.pool import Pool
-from ideaw.service.presets import PRESETS
+from ideaw.service.presets import PLAYGROUND
 from ideaw.service.refusals import Refusal
 from ideaw.service.settings import Settings
-from ideaw.service.uploads import Receiver, Text
+from ideaw.service.uploads import Form, Receiver, Text
 
 SAMPLE = resources.files("ideaw").joinpath("samples", "music.ogg")
 """The recording to try, music that is in the package."""
@@ -41,6 +42,11 @@ class Service:
     pool: Pool
     receiver: Receiver
     metrics: Metrics
+
+    def receive(self, request: Request, form: type[Form]) -> contextlib.AbstractAsyncContextManager[Form]:
+        """A form, unless there is no room for its job anyway; see `Receiver.receive`."""
+        self.pool.check_room()
+        return self.receiver.receive(request, form)
 
 
 def _service(request: Request) -> Service:
@@ -85,7 +91,7 @@ WAV_ANSWER: dict[int | str, dict[str, Any]] = {200: {"description": "A WAV file"
 async def embed(request: Request) -> Response:
     """Put a message into audio; the answer is the marked file, in the format of the upload."""
     service = _service(request)
-    async with service.receiver.receive(request, schemas.EmbedForm) as form:
+    async with service.receive(request, schemas.EmbedForm) as form:
         job = jobs.Embed(
             source=str(form.file.path),
             message=form.message,
@@ -109,7 +115,7 @@ async def embed(request: Request) -> Response:
 async def detect(request: Request) -> Response:
     """Look for a message in audio; strangers get the answer in whole seconds and without its statistics."""
     service = _service(request)
-    async with service.receiver.receive(request, schemas.DetectForm) as form:
+    async with service.receive(request, schemas.DetectForm) as form:
         own = _own_key(service)
         keys = [_named_key(key) for key in form.key] or ([] if own is None else [own])
         job = jobs.Detect(str(form.file.path), keys, form.speeds, service.settings.limits.seconds)
@@ -126,7 +132,7 @@ async def compare(request: Request) -> Response:
     """Tell how far a copy is from its original, and what of that can be heard."""
     service = _service(request)
     limits = service.settings.limits
-    async with service.receiver.receive(request, schemas.CompareForm) as form:
+    async with service.receive(request, schemas.CompareForm) as form:
         job = jobs.Compare(str(form.original.path), str(form.marked.path), limits.seconds, limits.values)
         return JSONResponse(await _do(request, job))
 
@@ -141,8 +147,8 @@ async def attack(request: Request) -> Response:
     """Apply one of the attacks to audio; the answer is a WAV file."""
     service = _service(request)
     limits = service.settings.limits
-    async with service.receiver.receive(request, schemas.AttackForm) as form:
-        if form.attack not in PRESETS:
+    async with service.receive(request, schemas.AttackForm) as form:
+        if form.attack not in PLAYGROUND:
             raise Refusal(HTTPStatus.BAD_REQUEST, "there is no such attack; GET /v1/attacks lists them")
         answer = await _do(request, jobs.Attack(str(form.file.path), form.attack, limits.seconds, limits.values))
         name = answers.attachment(form.file.name, f"-{form.attack}.wav")
@@ -159,7 +165,7 @@ async def preview(request: Request) -> Response:
     """Decode audio to a WAV file of 32-bit floats, at its own rate."""
     service = _service(request)
     limits = service.settings.limits
-    async with service.receiver.receive(request, schemas.PreviewForm) as form:
+    async with service.receive(request, schemas.PreviewForm) as form:
         answer = await _do(request, jobs.Preview(str(form.file.path), limits.seconds, limits.values))
         headers = {"X-Audio-Rate": str(answer["rate"]), "X-Audio-Channels": str(answer["channels"])}
         return answers.send_file(form.file.path.with_name(answer["file"]), headers)
@@ -168,7 +174,7 @@ async def preview(request: Request) -> Response:
 @router.get("/v1/attacks", responses=AT_THE_DOOR | {200: {"model": list[schemas.AttackAnswer]}})
 async def attacks() -> Response:
     """The attacks that may be asked for."""
-    return JSONResponse([{"id": p.id, "label": p.label, "summary": p.summary} for p in PRESETS.values()])
+    return JSONResponse([{"id": p.id, "label": p.label, "summary": p.summary} for p in PLAYGROUND.values()])
 
 
 @router.get("/v1/sample", response_class=Response, responses=AT_THE_DOOR | AUDIO_ANSWER)

@@ -8,7 +8,7 @@ from ideaw.audio.hearing import MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
 from ideaw.engine.gain import MAX_SNR_DB, MIN_SNR_DB
 from ideaw.hypotheses import Speeds
 from ideaw.payload.message import Notation
-from ideaw.service.presets import PRESETS
+from ideaw.service.presets import PLAYGROUND
 from ideaw.service.uploads import Audio, SmallFile
 
 MAX_KEYS = 8
@@ -52,7 +52,7 @@ class AttackForm(_Strict):
     """Audio, and the id of an attack."""
 
     file: Audio
-    attack: str = Field(json_schema_extra={"enum": list(PRESETS)})
+    attack: str = Field(json_schema_extra={"enum": list(PLAYGROUND)})
 
 
 class PreviewForm(_Strict):

@@ -1,14 +1,18 @@
 """The server around the application: where it listens, how it says so, and how it stops."""
 
+import contextlib
 import errno
 import logging
+import signal
 import socket
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Generator
 
 import uvicorn
 
-from ideaw.errors import IdeawError, error_reason
+from ideaw.errors import FileError, IdeawError, error_reason
+from ideaw.models import find_model
 from ideaw.service.app import create_app
 from ideaw.service.protocol import patient
 from ideaw.service.settings import Settings, literal_address
@@ -26,12 +30,14 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         ready: is called with the address once requests are answered.
 
     Raises:
-        IdeawError: the port cannot be listened on.
+        IdeawError: the port cannot be listened on, there is no such model, or no place for temporary files.
     """
+    find_model(settings.model)
+    _check_temporary_folder()
     with listen(settings.host, settings.port) as listening:
         config = uvicorn.Config(
             create_app(settings),
-            http=patient(settings.limits.patience_seconds),
+            http=patient(settings.limits),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -48,7 +54,7 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready."""
+    """Says when it is ready, and ends well when it is asked to: uvicorn would end by the signal itself."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -57,6 +63,15 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        handlers = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -85,6 +100,13 @@ def address_of(listening: socket.socket) -> str:
     if address is not None and address.is_unspecified:
         host = "localhost"
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _check_temporary_folder() -> None:
+    try:
+        tempfile.gettempdir()
+    except OSError:
+        raise FileError("there is no folder for temporary files; set TMPDIR to one that can be written") from None
 
 
 def _log_to_stderr() -> None:

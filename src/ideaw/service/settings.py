@@ -22,9 +22,10 @@ class Limits:
             `preview`.
         job_seconds: that one job may run.
         waiting: jobs that wait for a worker; more are refused for the moment.
+        held_bytes: of all requests' bodies that are on the disk at the same time.
         uploads: requests whose bodies arrive at the same time.
         patience_seconds: that a client may take to send a request's head, or be silent in its body or while it reads.
-        bytes_per_second: that a body has to arrive with, once `patience_seconds` have passed.
+        bytes_per_second: with which a body has to arrive, once `patience_seconds` have passed, and answers be read.
         stop_seconds: that running requests get when the service is stopped.
         stranger_requests_per_minute: that one address of strangers may make; as many may come at once.
     """
@@ -34,6 +35,7 @@ class Limits:
     values: int = 20_000_000
     job_seconds: float = 120.0
     waiting: int = 64
+    held_bytes: int = 4_000_000_000
     uploads: int = 256
     patience_seconds: float = 10.0
     bytes_per_second: float = 16_000.0

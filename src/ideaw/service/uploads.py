@@ -21,11 +21,12 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from ideaw.audio.formats import EXTENSIONS
+from ideaw.errors import error_reason
 from ideaw.service.metrics import Metrics
 from ideaw.service.refusals import Refusal, busy
 from ideaw.service.settings import Limits
 
-MAX_PARTS = 16
+MAX_FORM_PARTS = 16
 MAX_FIELD_BYTES = 1 << 16
 """Bytes of a part that is not audio; the longest message that could be marked is shorter."""
 
@@ -56,12 +57,13 @@ SmallFile = Annotated[Text, WithJsonSchema({"type": "string", "maxLength": MAX_F
 
 
 class Receiver:
-    """Receives forms, a bounded number at the same time."""
+    """Receives forms: a bounded number at the same time, and bounded what lies on the disk."""
 
     def __init__(self, parent: Path, limits: Limits, metrics: Metrics) -> None:
         """Files lie in folders under `parent`."""
         self._parent, self._limits, self._metrics = parent, limits, metrics
         self._open = 0
+        self._held_bytes = 0
 
     @contextlib.asynccontextmanager
     async def receive(self, request: Request, kind: type[Form]) -> AsyncIterator[Form]:
@@ -71,13 +73,14 @@ class Receiver:
             Refusal: it is too large, too slow, broken, not what is asked for, or too many arrive at the same time.
         """
         boundary = self._boundary(request)
-        folder = Path(tempfile.mkdtemp(dir=self._parent))
+        parts = _Parts(Path(tempfile.mkdtemp(dir=self._parent)), kind)
         try:
             with self._counted():
-                values = await self._parts(request, boundary, _Parts(folder, kind))
-            yield _checked(kind, values)
+                await self._feed(request, boundary, parts)
+            yield _checked(kind, parts.values)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._held_bytes -= parts.num_bytes
+            shutil.rmtree(parts.folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -99,20 +102,23 @@ class Receiver:
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the fields as multipart/form-data")
         return options[b"boundary"]
 
-    async def _parts(self, request: Request, boundary: bytes, parts: "_Parts") -> dict[str, list[Any]]:
-        """The parts of a body that comes neither too large nor too slowly, by the names of their fields."""
-        parser = MultipartParser(boundary, parts.callbacks())
-        with contextlib.closing(parts):
+    async def _feed(self, request: Request, boundary: bytes, parts: "_Parts") -> None:
+        """Take a body apart that comes neither too large nor too slowly."""
+        with contextlib.closing(parts), _form_errors():
+            parser = MultipartParser(boundary, parts.callbacks())
             async for piece in self._pieces(request):
-                try:
-                    parser.write(piece)
-                except FormParserError:
-                    raise Refusal(HTTPStatus.BAD_REQUEST, "the form is broken: it is not multipart/form-data") from None
+                parts.num_bytes += len(piece)
+                self._held_bytes += len(piece)
+                if parts.num_bytes > self._limits.bytes:
+                    raise self._too_large()
+                if self._held_bytes > self._limits.held_bytes:
+                    raise busy("too much is being uploaded at once; try again later")
+                parser.write(piece)
         if not parts.ended:
             raise Refusal(HTTPStatus.BAD_REQUEST, "the form is broken: it ends too early")
-        return parts.values
 
     async def _pieces(self, request: Request) -> AsyncIterator[bytes]:
+        """A body, as long as it comes with the least rate and is never silent for long."""
         received, began, limits = 0, time.monotonic(), self._limits
         stream = request.stream()
         while True:
@@ -125,13 +131,22 @@ class Receiver:
             if piece is None:
                 return
             received += len(piece)
-            if received > limits.bytes:
-                raise self._too_large()
             yield piece
 
     def _too_large(self) -> Refusal:
         line = f"more than {self._limits.bytes / 1e6:g} MB are not taken; send a shorter or compressed file"
         return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, line)
+
+
+@contextlib.contextmanager
+def _form_errors() -> Iterator[None]:
+    """Turn what the parser raises, or a full disk, into a refusal."""
+    try:
+        yield
+    except FormParserError:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "the form is broken: it is not multipart/form-data") from None
+    except OSError as problem:
+        raise busy(f"uploads cannot be stored now: {error_reason(problem)}") from None
 
 
 def _checked(kind: type[Form], values: dict[str, list[Any]]) -> Form:
@@ -148,16 +163,22 @@ def _checked(kind: type[Form], values: dict[str, list[Any]]) -> Form:
         raise Refusal(HTTPStatus.BAD_REQUEST, f"the field {place!r}: {first['msg'].lower()}") from None
 
 
+def _mentions(annotation: object, kind: type) -> bool:
+    """Whether a field is of this kind, or holds several, or need not be given."""
+    return annotation is kind or any(_mentions(part, kind) for part in get_args(annotation))
+
+
 class _Parts:
     """The parts of a form while they come in: audio to files, small files and plain fields to memory."""
 
     def __init__(self, folder: Path, kind: type[BaseModel]) -> None:
-        kinds = {name: (field.annotation, *get_args(field.annotation)) for name, field in kind.model_fields.items()}
-        self._audio = {name for name, possible in kinds.items() if Upload in possible}
-        self._small_files = {name for name, possible in kinds.items() if Text in possible}
-        self._folder = folder
+        annotations = {name: field.annotation for name, field in kind.model_fields.items()}
+        self._audio = {name for name, annotation in annotations.items() if _mentions(annotation, Upload)}
+        self._small_files = {name for name, annotation in annotations.items() if _mentions(annotation, Text)}
+        self.folder = folder
         self.values: dict[str, list[Any]] = {}
         self.ended = False
+        self.num_bytes = 0
         self._count = 0
         self._header, self._value = bytearray(), bytearray()
         self._disposition: dict[bytes, bytes] = {}
@@ -186,8 +207,8 @@ class _Parts:
 
     def _part_begin(self) -> None:
         self._count += 1
-        if self._count > MAX_PARTS:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"a form of more than {MAX_PARTS} parts is not taken")
+        if self._count > MAX_FORM_PARTS:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"a form of more than {MAX_FORM_PARTS} parts is not taken")
         self._disposition, self._content = {}, bytearray()
         self._file = self._upload = None
 
@@ -208,7 +229,7 @@ class _Parts:
         if self._field() in self._audio:
             name = self._file_name() or "audio"
             suffix = PurePosixPath(name).suffix.lower()
-            path = self._folder / f"{self._count}{suffix if suffix in READ_SUFFIXES else ''}"
+            path = self.folder / f"{self._count}{suffix if suffix in READ_SUFFIXES else ''}"
             self._file, self._upload = path.open("xb"), Upload(path, name)
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
