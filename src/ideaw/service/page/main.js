@@ -13,6 +13,10 @@ import { answerOf, clock, duration, fileSize, quoted } from "./words.js";
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 const PUBLIC_KEY = "the public one, that everybody has";
 const TOO_LONG = "too long to be drawn and played here; it can be marked and searched";
+const UNREAD = {
+  title: "Marked, but the message cannot be read back.",
+  note: "A shorter message, a stronger mark or longer audio would help.",
+};
 const OWN_MISTAKE = "Something went wrong on this page itself; reload it, and try again.";
 const UNAUTHORISED = 401, TOO_LARGE = 413;
 
@@ -106,7 +110,7 @@ async function mark() {
   const detection = await search(marked);
   const answer = answerOf(detection, searched());
   if (detection.status === "found") answer.title = `Marked, and read back: ${quoted(detection)}`;
-  else answer.title = "Marked, but the message cannot be read back.";
+  else Object.assign(answer, UNREAD);
   tell(answer);
   $("playground-lead").textContent = "Change the marked audio, and see whether the mark is still found.";
   if (sound) listening.showFacts(await api.compare(original, marked));

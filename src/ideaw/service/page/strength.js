@@ -25,7 +25,7 @@ export function strengths(snr) {
     },
     {
       label: "By hearing",
-      hint: `A model of hearing sets every second to ${Math.abs(NOISE_TO_MASK_DB)} dB below what the audio masks.`,
+      hint: `A model of hearing sets every second to ${-NOISE_TO_MASK_DB} dB below what the audio masks; louder or fainter.`,
       fields: { audibility: NOISE_TO_MASK_DB },
     },
   ];
