@@ -46,7 +46,7 @@ def demo(
     model: options.Model = None,
     threads: options.Threads = None,
 ) -> None:
-    """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds."""
+    """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds. Or write a demo site."""
     if site is None and data is not None:
         raise IdeawError("--data is shown by --site; give the folder of the site too")
     if site is not None:

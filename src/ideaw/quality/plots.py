@@ -163,7 +163,7 @@ def panels(host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, 
         "noise-to-mask": lambda figure: _draw_noise_to_mask(figure.add_subplot(), masking, seconds, legend_columns=2),
         "host": lambda figure: spectrogram(figure, first, "Spectrogram of the host"),
         "difference": lambda figure: spectrogram(figure, residual, "Spectrogram of the difference"),
-        "moment": lambda figure: _draw_most_audible(figure.add_subplot(), masking),
+        "moment": lambda figure: _draw_most_audible(figure.add_subplot(), masking, "host"),
     }
     drawn = {}
     with rc_context(
@@ -282,6 +282,7 @@ def _draw_with_residual(
     _draw_waveform(axes, host, rate, _HOST, name, columns)
     _draw_waveform(axes, RESIDUAL_GAIN * residual, rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}", columns)
     axes.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(host) / rate))
+    axes.margins(y=0.2)  # the legend stands above the waveform
     axes.legend(loc="upper right", ncols=2)
 
 
@@ -302,11 +303,11 @@ def _draw_noise_to_mask(axes: Axes, masking: Masking, seconds: float, legend_col
     axes.grid(alpha=0.3)
 
 
-def _draw_most_audible(axes: Axes, masking: Masking) -> None:
-    """Draw the frame of the most noise to mask over frequency."""
+def _draw_most_audible(axes: Axes, masking: Masking, name: str = "original") -> None:
+    """Draw the frame of the most noise to mask over frequency; `name` is what the first recording is called."""
     frame = masking.most_audible
     for what, level, colour in (
-        ("original", masking.host, _HOST),
+        (name, masking.host, _HOST),
         ("masking curve", masking.curve, _INK),
         ("difference", masking.noise, _RESIDUAL),
     ):

@@ -109,8 +109,8 @@ def index_page(frame: Frame, shown: Sequence[Sounds]) -> str:
 <p class="lead">Each sound below is played as it was, and with a message added to all of it. Its own page has the
 difference alone, {RESIDUAL_GAIN} times as loud, pictures of what is hidden where, and copies that were compressed,
 filtered, cut and sped up, with what a search still found in them.</p>
-<p>Use headphones. Whoever wants to know whether they hear the mark takes the <a href="{LISTEN_FILE}">listening
-test</a>, which is blind; a player that says “marked” is not.</p>
+<p>Use headphones. To find out whether you hear the mark, take the <a href="{LISTEN_FILE}">listening test</a>: it is
+blind, and a player that says “marked” is not.</p>
 <h2>Sounds</h2>
 <ul class="cards">
 {cards}
@@ -157,8 +157,8 @@ def clip_page(frame: Frame, shown: Sequence[Sounds], number: int) -> str:
 {pictures}
 <div class="reading">
 <h3>How to read them</h3>
-<p>The masking curve is what a model of hearing says that the host makes inaudible. What stays below it is not heard;
-what passes it may be, in that band and for that moment.</p>
+<p>The masking curve is up to where a model of hearing expects the host to make other sound inaudible. What passes it
+may be heard, in that band and for that moment.</p>
 <p>It is a model. Whether you hear the mark, the <a href="{LISTEN_FILE}">listening test</a> tells.</p>
 </div>
 </div>
