@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class Running:
 
 def children(pid: int) -> dict[int, str]:
     """The processes that a process has started and that run, with their command lines."""
-    listed = subprocess.run(["ps", "-o", "pid=,stat=,args=", "--ppid", str(pid)], capture_output=True, text=True)
+    listed = subprocess.run(["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(pid)], capture_output=True, text=True)
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
     return {int(row[0]): row[2] for row in rows if not row[1].startswith("Z")}
 
@@ -101,9 +101,9 @@ def is_alive(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def started(temporary: Path, *command: object, stderr: Any = None) -> Iterator[Running]:
-    """A service that a command starts; stopped in the end, if it still runs."""
-    words = [sys.executable, *map(str, command)]
+def started(temporary: Path, *command: object, prefix: Sequence[str] = (), stderr: Any = None) -> Iterator[Running]:
+    """A service that Python starts with these arguments, itself started by `prefix`; stopped in the end."""
+    words = [*prefix, sys.executable, *map(str, command)]
     environment = os.environ | {"TMPDIR": str(temporary)}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment)
     assert process.stdout is not None
