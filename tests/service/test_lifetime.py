@@ -168,10 +168,18 @@ def test_the_page_is_opened_once_it_can_be_loaded(tmp_path: Path) -> None:
 
 
 IN_A_BOX = """
-mount --bind {temporary} {temporary} && mount -o remount,bind,ro / && cd / &&
-exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs "$@"
+mount --bind {temporary} {temporary} && mount -o remount,bind,ro / && cd / && exec setpriv {rights} "$@"
 """
-"""Runs a command as a user without rights, with all file systems of the machine read-only but one folder."""
+"""Runs a command with all of the machine's file system read-only but one folder."""
+
+RIGHTS = {
+    "another user": "--reuid 65534 --regid 65534 --clear-groups --no-new-privs",
+    "no capabilities": "--bounding-set=-all --inh-caps=-all --no-new-privs",
+}
+"""What is left of root's; a container's user has neither a name nor capabilities."""
+
+PROBE = "import subprocess, sys; subprocess.check_call([sys.executable, '-c', '']); open('/usr/forbidden', 'w')"
+"""Fails at its end in a box that works."""
 
 
 @pytest.fixture
@@ -182,16 +190,20 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_a_user_without_rights_is_served_on_a_read_only_system(open_folder: Path, spoken: Path) -> None:
-    box = ("unshare", "--mount", "sh", "-c", IN_A_BOX.format(temporary=open_folder), "box")
-    probe = (*box, sys.executable, "-c", "open('/usr/forbidden', 'w')")
+@pytest.mark.parametrize("rights", RIGHTS.values(), ids=RIGHTS)
+def test_a_user_without_rights_is_served_on_a_read_only_system(open_folder: Path, spoken: Path, rights: str) -> None:
+    box = ("unshare", "--mount", "sh", "-c", IN_A_BOX.format(temporary=open_folder, rights=rights), "box")
+    probe = (*box, sys.executable, "-c", PROBE)
     tried = subprocess.run(probe, capture_output=True, text=True)
     if "Read-only file system" not in tried.stderr:
-        pytest.skip("no read-only system can be made here: that takes unshare, mount and setpriv, and their rights")
+        pytest.skip(
+            "no such box can be made here: that takes unshare, mount, setpriv, rights, and a Python for everybody"
+        )
     with started(open_folder, *SERVE, "--port", "0", prefix=box) as running:
         marked = running.post("embed", {"message": "hey"}, file=spoken).content
         assert running.post("detect", file=("marked.wav", marked)).json()["message"] == "hey"
-        assert Path(f"/proc/{running.process.pid}").stat().st_uid == 65_534
+        status = Path(f"/proc/{running.process.pid}/status").read_text()
+        assert "CapEff:\t0000000000000000" in status
     assert list(open_folder.iterdir()) == []
 
 
