@@ -175,7 +175,8 @@ def open_tab(browser: Any, server: Server) -> Iterator[OpenTab]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
         page.goto(url)
-        page.wait_for_selector("body[data-ready]")
+        page.wait_for_selector("#about:not(:empty)")
+        tab.rest()
         return tab
 
     yield open_one

@@ -123,7 +123,7 @@ def test_the_marked_place_is_told_drawn_and_can_be_gone_to(tab: Tab, marked_midd
     label = tab.page.get_attribute("#waveform", "aria-label")
     place = f"0:{int(10 * segment.start) / 10:04.1f} to 0:{int(10 * segment.end) / 10:04.1f}"
     assert f"marked: {place} “half”" in label
-    assert f"{segment.end - segment.start:.1f} s of 18.0 s is marked" in tab.text("#answer-reason")
+    assert f"{segment.end - segment.start:.1f} s of 18.0 s in middle.wav is marked" in tab.text("#answer-reason")
     assert not tab.page.is_visible("#voices")
     tab.page.click("#facts .moment")
     assert position(tab) >= segment.start

@@ -50,7 +50,7 @@ def test_a_file_is_marked_downloaded_and_found_again(
     assert not tab.page.is_visible("#answer")
     assert tab.look() == "Found: “ab12”"
     assert "with the public key" in tab.text("#answer-reason")
-    assert "not who put it there" in tab.text("#answer-note")
+    assert "does not prove who made it" in tab.text("#answer-note")
     assert tab.problem() == ""
 
 
@@ -58,7 +58,7 @@ def test_an_unmarked_file_has_no_mark_and_the_answer_says_what_was_tried(tab: Ta
     tab.load(files["wav"])
     tab.page.select_option("#speeds", "none")
     assert tab.look() == "No mark found."
-    assert "Looked for marks of the public key, at its own speed." in tab.text("#answer-reason")
+    assert "Looked in a recording.wav for marks of the public key, at its own speed." in tab.text("#answer-reason")
     assert "does not show that there never was one" in tab.text("#answer-note")
     assert not tab.page.is_visible("#playground")
     assert not tab.page.is_visible("#download")
@@ -152,7 +152,7 @@ def test_a_level_by_hearing_is_set_by_what_is_masked(tab: Tab, files: dict[str, 
     tab.load(files["flac"])
     tab.page.get_by_label("By hearing").check()
     assert tab.mark() == "Marked, and read back: “ab12”"
-    (ratio,) = re.findall(r"On average the mark is (\S+) dB below the masking threshold", tab.text("#facts"))
+    (ratio,) = re.findall(r"On average the difference is (\S+) dB below the masking threshold", tab.text("#facts"))
     assert float(ratio) == pytest.approx(2, abs=1)  # set channel by channel, and told of their mix
 
 

@@ -26,13 +26,15 @@ let regions = [];
 /** @type {Picture[]} */
 let pictures = [];
 let started = () => {};
+let frame = 0;
 
 /**
  * Show audio, at the beginning and silent.
  * @param {AudioBuffer | null} original nothing is shown without it
  * @param {AudioBuffer | null} [marked]
+ * @param {boolean} [lossy] whether marking coded the audio anew, which shows in the difference
  */
-export async function show(original, marked) {
+export async function show(original, marked, lossy = false) {
   player?.pause();
   player = null;
   $("listening").hidden = !original;
@@ -40,6 +42,7 @@ export async function show(original, marked) {
   sounds = marked ? [original, marked] : [original];
   regions = [];
   pictures = [];
+  $("coded-note").hidden = !lossy;
   player = new Player(() => contextFor(original.sampleRate), sounds);
   player.repeat($("loop").checked);
   player.addEventListener("change", follow);
@@ -154,12 +157,13 @@ function follow() {
   movePlayhead();
   if (!playing) return;
   started();
-  requestAnimationFrame(track);
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(track);
 }
 
 function track() {
   movePlayhead();
-  if (player?.playing) requestAnimationFrame(track);
+  if (player?.playing) frame = requestAnimationFrame(track);
 }
 
 function movePlayhead() {

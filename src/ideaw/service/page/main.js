@@ -10,6 +10,7 @@ import { offer, strengths } from "./strength.js";
 import { decodeFloatWav } from "./wav.js";
 import { answerOf, clock, duration, fileSize, quoted } from "./words.js";
 
+const LOSSY = /\.(mp3|ogg|opus|m4a|aac)$/i;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 const PUBLIC_KEY = "the public one, that everybody has";
 const TOO_LONG = "too long to be drawn and played here; it can be marked and searched";
@@ -70,6 +71,7 @@ async function load(chosen) {
   if (bytes && chosen.size > bytes) {
     throw new UserError(`${chosen.name} has ${fileSize(chosen.size)}; at most ${fileSize(bytes)} are taken here.`);
   }
+  if (recording) await stopRecording();
   const decoded = await decode(chosen);
   [file, marked, sound] = [chosen, null, decoded];
   document.body.classList.add("working");
@@ -105,10 +107,10 @@ async function mark() {
   const original = /** @type {File} */ (file);
   const settings = { message: $("message").value, kind: $("kind").value, key: key(), ...strength() };
   marked = await api.embed(original, settings);
-  const shown = listening.show(sound, sound && (await decode(marked)));
+  const shown = listening.show(sound, sound && (await decode(marked)), LOSSY.test(marked.name));
   offerDownload(marked);
   const detection = await search(marked);
-  const answer = answerOf(detection, searched());
+  const answer = answerOf(detection, searched(marked));
   if (detection.status === "found") answer.title = `Marked, and read back: ${quoted(detection)}`;
   else Object.assign(answer, UNREAD);
   tell(answer);
@@ -121,8 +123,9 @@ async function look() {
   marked = null;
   const shown = listening.show(sound);
   $("download").hidden = true;
-  const detection = await search(/** @type {File} */ (file));
-  tell(answerOf(detection, searched()));
+  const opened = /** @type {File} */ (file);
+  const detection = await search(opened);
+  tell(answerOf(detection, searched(opened)));
   if (detection.status === "none") $("playground").hidden = true;
   $("playground-lead").textContent = "Change this audio, and see whether its mark is still found.";
   await shown;
@@ -140,7 +143,11 @@ async function search(heard) {
 const key = () => $("key").files[0];
 const audioSeconds = () => sound?.duration ?? Infinity;
 const settingsOfSearch = () => ({ key: key(), speeds: $("speeds").value });
-const searched = () => ({ seconds: audioSeconds(), speeds: $("speeds").value, keyed: key() !== undefined });
+
+/** @param {File} heard */
+function searched({ name }) {
+  return { name, seconds: audioSeconds(), speeds: $("speeds").value, key: key() ? "your key" : "the public key" };
+}
 
 /** @param {import("./words.js").Answer} answer */
 function tell({ title, reason, note, tone }) {
@@ -170,11 +177,7 @@ function tellCapacity() {
 
 async function record() {
   if (recording) {
-    const ended = recording;
-    recording = null;
-    $("record").textContent = "Record";
-    $("meter").hidden = true;
-    const chosen = await ended.stop();
+    const chosen = await stopRecording();
     return run("Reading the recording…", () => load(chosen));
   }
   return run("Opening the microphone…", async () => {
@@ -186,6 +189,14 @@ async function record() {
     $("recorded").textContent = clock(0);
     $("meter").hidden = false;
   });
+}
+
+async function stopRecording() {
+  const ended = /** @type {Recording} */ (recording);
+  recording = null;
+  $("record").textContent = "Record";
+  $("meter").hidden = true;
+  return ended.stop();
 }
 
 function connectSource() {
@@ -243,10 +254,10 @@ async function useToken() {
 async function start() {
   const host = LOOPBACK.test(location.hostname) ? "this computer" : location.hostname;
   $("promise").textContent = `What you open here goes to ${host} and nowhere else, and is not kept there.`;
+  server = await api.info();
   listening.connect(playground.pause);
   connectSource();
   connectForms();
-  server = await api.info();
   $("about").textContent = `Model ${server.model}, version ${server.version}`;
   $("limits").textContent = limits(server.limits);
   $("access").hidden = !server.token_needed;
@@ -271,4 +282,3 @@ function limits(/** @type {{bytes?: number, seconds?: number}} */ { bytes, secon
 }
 
 await run("Starting…", start);
-document.body.dataset.ready = "true";

@@ -4,7 +4,7 @@
 /** @typedef {{start: number, end: number, message?: string | null, message_ok?: boolean}} Segment */
 
 const NOTES = {
-  found: "A mark says what it says, not who put it there: it can be copied from other audio.",
+  found: "A found mark alone does not prove who made it: it can be copied from other audio.",
   unreadable: "Too little may be left of it, or a part of a long message is missing.",
   none: "This does not show that there never was one: marks can be removed, and those of other keys are not looked for.",
 };
@@ -20,21 +20,21 @@ const SEARCHED = {
 
 /**
  * @param {any} detection as the server gives it; strangers get no p-value
- * @param {{seconds: number, speeds: keyof typeof SEARCHED, keyed: boolean}} search how, and how much; it may be infinite
+ * @param {{name: string, seconds: number, speeds: keyof typeof SEARCHED, key: string}} search what was searched, and how; the
+ *   length may be infinite
  * @returns {Answer}
  */
 export function answerOf(detection, search) {
   const status = /** @type {Answer["tone"]} */ (detection.status);
-  const key = search.keyed ? "your key" : "the public key";
   const chance = probability(detection.p_value);
   if (status === "none") {
-    const usual = chance && ` Audio without a mark looks like this with a probability of ${chance}.`;
-    const reason = `Looked for marks of ${key}, ${SEARCHED[search.speeds]}.${usual}`;
+    const usual = chance && ` Audio without a mark gives a result this strong with a probability of ${chance}.`;
+    const reason = `Looked in ${search.name} for marks of ${search.key}, ${SEARCHED[search.speeds]}.${usual}`;
     return { title: "No mark found.", reason, note: NOTES.none, tone: status };
   }
   const title = status === "found" ? `Found: ${quoted(detection)}` : "A mark is there, but its message cannot be read.";
-  const unmarked = chance && ` Audio without a mark gives an answer this sure with a probability of at most ${chance}.`;
-  const reason = `${where(detection, search.seconds)} is marked with ${key}${fast(detection.speed)}.${unmarked}`;
+  const unmarked = chance && ` Audio without a mark gives a result this strong with a probability of at most ${chance}.`;
+  const reason = `${where(detection, search)} is marked with ${search.key}${fast(detection.speed)}.${unmarked}`;
   return { title, reason, note: NOTES[status], tone: status };
 }
 
@@ -60,15 +60,15 @@ export function factsOf(comparison) {
   const { most_audible_noise_to_mask: highest, most_audible_seconds: seconds } = comparison;
   if (snr != null) {
     const least = lowest == null ? "" : `, and ${lowest.toFixed(1)} dB in the least favourable second`;
-    facts.push({ term: "Level", text: `What was added is ${snr.toFixed(1)} dB below the audio${least}.` });
+    facts.push({ term: "Level", text: `What changed is ${snr.toFixed(1)} dB below the audio${least}.` });
   }
   if (masked != null) {
-    const mean = ratio == null ? "" : ` On average the mark is ${overCurve(ratio)}.`;
+    const mean = ratio == null ? "" : ` On average the difference is ${overCurve(ratio)}.`;
     const share = `${Math.round(100 * masked)} % of all moments and bands of frequency lie below what the audio masks.`;
     facts.push({ term: "Masked", text: share + mean });
   }
   if (highest != null && seconds != null) {
-    const text = `At ${clock(seconds)} the mark is ${overCurve(highest)}.`;
+    const text = `At ${clock(seconds)} the difference is ${overCurve(highest)}.`;
     facts.push({ term: "Most audible", text, seconds });
   }
   return facts;
@@ -101,18 +101,18 @@ function overCurve(ratio) {
 /** @param {number | null | undefined} p @returns {string} empty where the server does not tell */
 function probability(p) {
   if (p == null) return "";
-  if (p >= 0.1) return `${Math.min(99, Math.round(100 * p))} %`;
-  if (p >= 1e-4) return `1 in ${Math.round(1 / p).toLocaleString("en")}`;
+  if (p >= 0.1) return `${Math.ceil(100 * p)} %`;
+  if (p >= 1e-4) return `1 in ${Math.floor(1 / p).toLocaleString("en")}`;
   const digits = String(Math.floor(-Math.log10(p)));
   return `1 in 10${[...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("")}`;
 }
 
-/** @param {{segments: Segment[]}} detection @param {number} seconds @returns {string} */
-function where({ segments }, seconds) {
+/** @param {{segments: Segment[]}} detection @param {{name: string, seconds: number}} search @returns {string} */
+function where({ segments }, { name, seconds }) {
   const marked = segments.reduce((sum, { start, end }) => sum + end - start, 0);
-  if (!segments.length) return "The audio";
-  if (marked > MOST * seconds) return "All of the audio";
-  return `${marked.toFixed(1)} s of ${Number.isFinite(seconds) ? `${seconds.toFixed(1)} s` : "the audio"}`;
+  if (!segments.length) return name;
+  if (marked > MOST * seconds) return `All of ${name}`;
+  return `${marked.toFixed(1)} s of ${Number.isFinite(seconds) ? `${seconds.toFixed(1)} s in ` : ""}${name}`;
 }
 
 /** @param {number | undefined} speed @returns {string} */
