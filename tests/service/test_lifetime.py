@@ -139,6 +139,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         (("--model", "99+99"), "99+99"),
         (("--key", "nowhere.key"), "nowhere.key"),
         (("--token-file", "nowhere.tokens"), "nowhere.tokens"),
+        (("--max-seconds", "nan"), "seconds"),
         (("--host", "no.such.host.invalid"), "no.such.host.invalid"),
     ],
 )
@@ -220,3 +221,11 @@ def test_the_command_line_sets_the_limits(tmp_path: Path, spoken: Path) -> None:
         limits = running.client.get("/v1/info").json()["limits"]
         assert (limits["seconds"], limits["bytes"]) == (2, 1_000_000)
         assert running.post("detect", file=spoken).status_code == 413
+
+
+def test_a_service_without_its_packages_names_the_extra(tmp_path: Path) -> None:
+    for package in ("fastapi", "uvicorn", "prometheus_client", "python_multipart"):
+        without = f"import sys; sys.modules[{package!r}] = None; import ideaw.cli; ideaw.cli.main(['serve'])"
+        done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert 'pip install "ideaw[serve]"' in done.stderr

@@ -4,8 +4,10 @@ Limits are there so that no request, nor any number of them, can take the machin
 """
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import inf
 
+from ideaw.errors import IdeawError
 from ideaw.keys import Key
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8017
@@ -41,6 +43,12 @@ class Limits:
     bytes_per_second: float = 16_000.0
     stop_seconds: float = 30.0
     stranger_requests_per_minute: float = 30.0
+
+    def __post_init__(self) -> None:
+        """Raise `IdeawError` for what is no limit."""
+        for limit in fields(self):
+            if not 0 <= getattr(self, limit.name) < inf:
+                raise IdeawError(f"{getattr(self, limit.name)} is no limit for {limit.name}; give a number")
 
 
 @dataclass(frozen=True)
