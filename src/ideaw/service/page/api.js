@@ -33,11 +33,10 @@ export function cancel() {
 /** @returns {Promise<object>} model, version, limits and what else the controls need */
 export const info = async () => (await request("info")).json();
 
-/** @returns {Promise<File>} a recording to try */
+/** @returns {Promise<File>} a recording to try, as WAV: coding it anew would change more than the mark does */
 export async function sample() {
-  const answer = await request("sample");
-  const type = answer.headers.get("Content-Type") ?? "";
-  return new File([await answer.blob()], "sample.ogg", { type });
+  const coded = await (await request("sample")).blob();
+  return new File([await preview(coded)], "sample.wav");
 }
 
 /** @returns {Promise<ArrayBuffer>} the audio as a WAV file of 32-bit floats, at its own rate */

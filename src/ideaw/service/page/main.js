@@ -255,14 +255,14 @@ async function start() {
   const host = LOOPBACK.test(location.hostname) ? "this computer" : location.hostname;
   $("promise").textContent = `What you open here goes to ${host} and nowhere else, and is not kept there.`;
   server = await api.info();
-  listening.connect(playground.pause);
-  connectSource();
-  connectForms();
+  if (!server.token_needed) await connectPlayground();
   $("about").textContent = `Model ${server.model}, version ${server.version}`;
   $("limits").textContent = limits(server.limits);
   $("access").hidden = !server.token_needed;
   strength = offer($("strengths"), $("strength-hint"), strengths(server.snr));
-  if (!server.token_needed) await connectPlayground();
+  listening.connect(playground.pause);
+  connectForms();
+  connectSource(); // the last, since what it begins ends everything that is still under way
 }
 
 async function connectPlayground() {
