@@ -196,6 +196,7 @@ async def info(request: Request) -> Response:
         "audibility_range": {"min": MIN_AUDIBILITY_DB, "max": MAX_AUDIBILITY_DB},
         "capacity": _capacity(card),
         "limits": {"bytes": limits.bytes, "seconds": limits.seconds, "values": limits.values},
+        "own_key": settings.key is not None,
         "token_needed": not request.state.owner,
     }
     return JSONResponse(content)

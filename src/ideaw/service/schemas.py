@@ -175,6 +175,7 @@ class InfoAnswer(_Strict):
     audibility_range: RangeAnswer
     capacity: CapacityAnswer
     limits: LimitsAnswer
+    own_key: bool = Field(description="Whether a key of the service is used where a request brings none.")
     token_needed: bool = Field(description="Whether this caller needs a token for more than coarse answers.")
 
 

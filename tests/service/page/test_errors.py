@@ -8,6 +8,7 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw.keys import Key
 from tests.service.page.conftest import OpenTab, Tab, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("page")]
@@ -91,12 +92,14 @@ def test_a_server_that_is_gone_is_told(open_tab: OpenTab, spoken: Path, tmp_path
 
 def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_path: Path, speech: NDArray) -> None:
     """One server for all of it, since each takes a while to start."""
+    Key.fresh().write(key := tmp_path / "own.key")
     (tokens := tmp_path / "tokens").write_text(f"{TOKEN}\n")
     tokens.chmod(0o600)
-    ideaw.embed_file(spoken, marked := tmp_path / "marked.flac", "open")
+    ideaw.load(key=Key.read(key)).embed_file(spoken, marked := tmp_path / "marked.flac", "open")
     sf.write(large := tmp_path / "large.wav", np.tile(speech, 9), 16_000)
     sf.write(long := tmp_path / "long.flac", np.tile(speech, 4), 16_000)
-    with serving(tmp_path, "--token-file", tokens, "--max-mb", MAX_MB, "--max-seconds", MAX_SECONDS) as other:
+    limits = ("--max-mb", MAX_MB, "--max-seconds", MAX_SECONDS)
+    with serving(tmp_path, "--token-file", tokens, "--key", key, *limits) as other:
         tab = open_tab(other.url)
         tab.expected += ["401", "413"]
         assert "up to 1.5 MB" in tab.text("#limits")
@@ -107,7 +110,7 @@ def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_pa
         tab.load(marked)
         assert tab.page.is_visible("#access")
         assert tab.look() == "Found: “open”"
-        assert "probability" not in tab.text("#answer-reason")
+        assert tab.text("#answer-reason") == "All of marked.flac is marked with the server's key."
         assert "0:00.0 to 0:06.0" in tab.text("#facts")
         assert not tab.page.is_visible("#playground")
         tab.mark()

@@ -12,7 +12,6 @@ import { answerOf, clock, duration, fileSize, quoted } from "./words.js";
 
 const LOSSY = /\.(mp3|ogg|opus|m4a|aac)$/i;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
-const PUBLIC_KEY = "the public one, that everybody has";
 const TOO_LONG = "too long to be drawn and played here; it can be marked and searched";
 const UNREAD = {
   title: "Marked, but the message cannot be read back.",
@@ -146,7 +145,7 @@ const settingsOfSearch = () => ({ key: key(), speeds: $("speeds").value });
 
 /** @param {File} heard */
 function searched({ name }) {
-  return { name, seconds: audioSeconds(), speeds: $("speeds").value, key: key() ? "your key" : "the public key" };
+  return { name, seconds: audioSeconds(), speeds: $("speeds").value, key: keyName().used };
 }
 
 /** @param {import("./words.js").Answer} answer */
@@ -232,6 +231,7 @@ function connectForms() {
   submit("access", () => run("Asking the server…", useToken));
   $("message").addEventListener("input", tellCapacity);
   $("kind").addEventListener("change", tellCapacity);
+  tellKey();
   $("key").addEventListener("change", tellKey);
   $("no-key").addEventListener("click", () => {
     $("key").value = "";
@@ -242,7 +242,15 @@ function connectForms() {
 
 function tellKey() {
   $("no-key").hidden = !key();
-  $("key-name").textContent = key()?.name ?? PUBLIC_KEY;
+  $("key-name").textContent = keyName().shown;
+}
+
+/** @returns {{shown: string, used: string}} which key is used, alone and within a sentence */
+function keyName() {
+  if (key()) return { shown: key().name, used: "your key" };
+  return server.own_key
+    ? { shown: "that of this server", used: "the server's key" }
+    : { shown: "the public one, that everybody has", used: "the public key" };
 }
 
 async function useToken() {
