@@ -34,7 +34,7 @@ class Limits:
 
     bytes: int = 200_000_000
     seconds: float = 900.0
-    values: int = 20_000_000
+    values: int = 30_000_000
     job_seconds: float = 120.0
     waiting: int = 64
     held_bytes: int = 4_000_000_000
