@@ -34,6 +34,12 @@ import soundfile
 import ideaw
 
 MESSAGE = "load"
+FIELDS = {"embed": {"message": MESSAGE}, "detect": {"speeds": "near"}}
+"""Task → what is sent beside the file."""
+
+REPEATS = 5
+"""Requests that have the service for themselves."""
+
 TIMEOUT_SECONDS = 600.0
 SAMPLING_SECONDS = 0.2
 """Time between two looks at the memory."""
@@ -78,7 +84,9 @@ class Load:
     wall: float
     peak_bytes: int
     alone: dict[str, float]
-    """Task → median seconds of one request at a time, on the idle service."""
+    """Task → seconds of one request at a time, on the idle service, the median of some."""
+    cpu: dict[str, float]
+    """Task → seconds of CPU that one request costs all processes of the service."""
 
 
 def main() -> None:
@@ -100,7 +108,7 @@ def main() -> None:
 
 def lines(load: Load) -> list[str]:
     """The measurement in words."""
-    alone = ", ".join(f"{task} {seconds:.2f} s" for task, seconds in load.alone.items())
+    alone = ", ".join(f"{task} {took:.2f} s, {load.cpu[task]:.2f} s of CPU" for task, took in load.alone.items())
     shares = f"{load.right} right, {load.busy} told to come again ({load.busy / load.uploads:.0%}), {load.wrong} wrong"
     served = [
         f"{one.task}: {one.served} served, median {one.median:.1f} s, 95 % within {one.p95:.1f} s"
@@ -118,9 +126,11 @@ def measure(uploads: int, workers: int, seconds: float, again: bool) -> Load:
     """Start a service, load it, and check its answers."""
     plain = clip(seconds)
     with tempfile.TemporaryDirectory() as folder, running(workers, Path(folder)) as (process, address):
-        marked = httpx.post(f"{address}v1/embed", files={"file": ("a.wav", plain)}, data={"message": MESSAGE}).content
+        marked = post(address, "embed", plain)
         forms = {"embed": plain, "detect": marked}
-        alone = {task: one_at_a_time(address, task, content) for task, content in forms.items()}
+        alone, cpu = {}, {}
+        for task, content in forms.items():
+            alone[task], cpu[task] = one_at_a_time(process.pid, address, task, content)
         memory = Memory(process.pid)
         began = time.perf_counter()
         answers = asyncio.run(all_at_once(address, uploads, forms, again))
@@ -131,7 +141,9 @@ def measure(uploads: int, workers: int, seconds: float, again: bool) -> Load:
     refusals = sum(answer.refusals for answer in answers)
     latencies = [latency(task, [one.seconds for one in answers if one.task == task and one.right]) for task in forms]
     wrong = len(answers) - right - busy
-    return Load(uploads, workers, seconds, again, right, busy, wrong, refusals, latencies, wall, peak, alone)
+    return Load(
+        uploads, workers, seconds, again, right, busy, wrong, refusals, latencies, round(wall, 1), peak, alone, cpu
+    )
 
 
 def clip(seconds: float) -> bytes:
@@ -161,15 +173,22 @@ def running(workers: int, folder: Path) -> Iterator[tuple[subprocess.Popen[str],
     assert list(folder.iterdir()) == [], "something was left behind"
 
 
-def one_at_a_time(address: str, task: str, content: bytes, repeats: int = 5) -> float:
-    """The median time of a request that has the service for itself."""
-    times = []
-    for _ in range(repeats):
+def one_at_a_time(pid: int, address: str, task: str, content: bytes) -> tuple[float, float]:
+    """The median time of a request that has the service for itself, and the CPU time of one, in seconds."""
+    times, spent = [], sum(map(cpu_seconds, family(pid)))
+    for _ in range(REPEATS):
         began = time.perf_counter()
-        data, files = {"message": MESSAGE} if task == "embed" else {}, {"file": ("a.wav", content)}
-        httpx.post(f"{address}v1/{task}", files=files, data=data, timeout=TIMEOUT_SECONDS).raise_for_status()
+        post(address, task, content)
         times.append(time.perf_counter() - began)
-    return float(np.median(times))
+    spent = sum(map(cpu_seconds, family(pid))) - spent
+    return round(float(np.median(times)), 3), round(spent / REPEATS, 3)
+
+
+def post(address: str, task: str, content: bytes) -> bytes:
+    """The answer to one request."""
+    files = {"file": ("a.wav", content)}
+    answer = httpx.post(f"{address}v1/{task}", files=files, data=FIELDS[task], timeout=TIMEOUT_SECONDS)
+    return answer.raise_for_status().content
 
 
 async def all_at_once(address: str, uploads: int, forms: dict[str, bytes], again: bool) -> list[Answer]:
@@ -184,8 +203,7 @@ async def ask(client: httpx.AsyncClient, task: str, content: bytes, again: bool)
     """What one client sends, until it is served or gives up."""
     began, refusals = time.perf_counter(), 0
     while True:
-        data = {"message": MESSAGE} if task == "embed" else {}
-        answer = await client.post(f"v1/{task}", data=data, files={"file": ("a.wav", content)})
+        answer = await client.post(f"v1/{task}", data=FIELDS[task], files={"file": ("a.wav", content)})
         if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
             break
         refusals += 1
@@ -243,6 +261,14 @@ def family(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
     return [pid, *(member for child in found for member in family(child))]
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used."""
+    with contextlib.suppress(OSError):
+        columns = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(columns[11]) + int(columns[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def proportional_bytes(pid: int) -> int:

@@ -18,6 +18,8 @@
         ideaw bench $preset --data DIR --limit 12 --out docs/results/$preset
     done
     make peers && python benchmarks/speed.py --json docs/results/speed.json
+    python benchmarks/load.py --json docs/results/load.json
+    python benchmarks/load.py --again --json docs/results/load-again.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -142,6 +144,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "unmarked": tables.unmarked_table,
     "locating": tables.locating_table,
     "speed": tables.speed_table,
+    "load": tables.load_table,
     "protocols": tables.protocols_table,
     "security": tables.security_table,
 }
