@@ -137,6 +137,20 @@ def test_without_tokens_an_open_service_only_searches(tmp_path: Path, marked: Pa
         assert open_.client.get("/v1/info").status_code == 200
 
 
+@pytest.mark.slow
+def test_behind_a_proxy_each_of_its_clients_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    for proxy, third in (("127.0.0.1", 400), ("192.0.2.7", 429)):
+        with service(tmp_path, proxies=[proxy], workers=1, limits={"stranger_requests_per_minute": 2}) as running:
+            empty = {"Content-Type": "multipart/form-data; boundary=b"}
+            statuses = [
+                running.client.post(
+                    "/v1/detect", headers=empty | {"X-Forwarded-For": f"198.51.100.{number}"}
+                ).status_code
+                for number in range(3)
+            ]
+            assert statuses == [400, 400, third]
+
+
 def test_a_bucket_fills_again_and_is_each_address_s_own() -> None:
     now = 0.0
     buckets = Buckets(3, clock=lambda: now)
