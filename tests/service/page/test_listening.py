@@ -93,6 +93,15 @@ def test_a_repeated_passage_goes_on_without_a_gap(tab: Tab) -> None:
     assert result["positions"][0] == pytest.approx((1.28 - lead) % 0.5, abs=1e-6)
 
 
+def test_repetition_may_end_while_it_plays(tab: Tab) -> None:
+    lead, _ = constants(tab)
+    result = rendered(tab, 2, 0.5, [1.28, "repeat", False], [1.408, "choose", "original"], repeat=True)
+    heard = np.array(result["samples"])
+    assert result["positions"] == pytest.approx([(when - lead) % 0.5 for when in (1.28, 1.408)], abs=1e-6)
+    assert heard[round((1.4 + lead) * RATE)] == pytest.approx(0.4, abs=1e-3)
+    assert np.abs(heard[round((1.5 + lead) * RATE) + 1 :]).max() == 0
+
+
 def test_without_repetition_it_stops_at_its_end(tab: Tab) -> None:
     lead, _ = constants(tab)
     heard = np.array(rendered(tab, 1, 0.5)["samples"])

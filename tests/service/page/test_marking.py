@@ -64,6 +64,17 @@ def test_an_unmarked_file_has_no_mark_and_the_answer_says_what_was_tried(tab: Ta
     assert not tab.page.is_visible("#download")
 
 
+def test_a_mark_of_which_too_little_is_left_is_told_from_none(
+    tab: Tab, tmp_path: Path, music: NDArray[np.float32]
+) -> None:
+    marked = ideaw.load().embed(music, 44_100, "needs five")
+    sf.write(cut := tmp_path / "cut.wav", marked[: 3 * 44_100], 44_100)
+    tab.load(cut)
+    assert tab.look() == "A mark is there, but its message cannot be read."
+    assert "is marked with the public key" in tab.text("#answer-reason")
+    assert "a part of a long message is missing" in tab.text("#answer-note")
+
+
 def test_a_mark_with_a_key_is_read_with_that_key_only(tab: Tab, files: dict[str, Path], tmp_path: Path) -> None:
     Key.fresh().write(key := tmp_path / "studio.key")
     tab.load(files["wav"])

@@ -100,10 +100,11 @@ function attachmentName(answer) {
   return encoded ? decodeURIComponent(encoded[1]) : /filename="([^"]+)"/.exec(header)?.[1];
 }
 
-/** @param {Response} answer @returns {Promise<string>} the server's line, with when to try again */
+/** @param {Response} answer @returns {Promise<string>} the server's line as a sentence, with when to try again */
 async function reason(answer) {
   const { error } = await answer.json().catch(() => ({}));
   const line = error ?? `The server answers with an error (${answer.status}).`;
   const wait = Number(answer.headers.get("Retry-After"));
-  return wait ? `${line.replace(/[.;]?$/, "")}; try again in ${wait} s.` : line;
+  const plain = line[0].toUpperCase() + line.slice(1).replace(/\.$/, "");
+  return wait ? `${plain}; try again in ${wait} s.` : `${plain}.`;
 }

@@ -10,6 +10,9 @@ const SPECTRUM_COLUMNS = 1000;
 const RANGE_DB = 70;
 const STEP_SECONDS = 1;
 
+/** What is written on a marked place whose message is not known. */
+const UNREAD = "marked";
+
 /** @typedef {import("./spectrum.js").Spectrogram} Spectrogram */
 /** @typedef {{name: string, spectrogram: Spectrogram, range: {low: number, high: number}}} Picture */
 
@@ -46,7 +49,7 @@ export async function show(original, marked, lossy = false) {
   player = new Player(() => contextFor(original.sampleRate), sounds);
   player.repeat($("loop").checked);
   player.addEventListener("change", follow);
-  $("voices").hidden = $("difference-figure").hidden = !marked;
+  $("voices").hidden = $("voice-keys").hidden = $("difference-figure").hidden = !marked;
   $("voices").querySelector(`[value=${player.voice}]`).checked = true;
   $("seek").max = player.duration;
   $("facts").replaceChildren();
@@ -63,10 +66,11 @@ export function showPlaces(detection) {
   regions = detection.segments.map((/** @type {any} */ segment) => ({
     start: segment.start,
     end: segment.end,
-    label: segment.message == null ? "marked" : quoted({ message: segment.message, kind: detection.kind }),
+    label: segment.message == null ? UNREAD : quoted({ message: segment.message, kind: detection.kind }),
   }));
   for (const { start, end, label } of regions) {
-    addFact("Marked", `${clock(start)} to ${clock(end)}: ${label}`, start);
+    const message = label === UNREAD ? "" : `: ${label}`;
+    addFact("Marked", `${clock(start)} to ${clock(end)}${message}`, start);
   }
   draw();
 }
