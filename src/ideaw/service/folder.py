@@ -57,7 +57,7 @@ def _locked_folder() -> tuple[Path, int | None]:
         path = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))  # with rights for its owner alone
         if sys.platform == "win32":
             return path, None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
             lock = _lock(path)
             if path.is_dir():
                 return path, lock
