@@ -139,7 +139,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         (("--model", "99+99"), "99+99"),
         (("--key", "nowhere.key"), "nowhere.key"),
         (("--token-file", "nowhere.tokens"), "nowhere.tokens"),
-        (("--max-seconds", "nan"), "seconds"),
+        (("--max-seconds", "inf"), "seconds"),
         (("--host", "no.such.host.invalid"), "no.such.host.invalid"),
     ],
 )
