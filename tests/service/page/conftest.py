@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,30 +161,47 @@ class Tab:
 OpenTab = Callable[..., Tab]
 
 
+@pytest.fixture(scope="session")
+def window(browser: Any) -> Any:
+    """A window for all tests that need nothing special, since each costs chromium half a second."""
+    return browser.new_page()
+
+
 @pytest.fixture
-def open_tab(browser: Any, server: Server) -> Iterator[OpenTab]:
-    """Opens the page in tabs as `new_context` makes them, watches them, and closes them after the test."""
-    tabs: list[tuple[Tab, list[str], list[str]]] = []
+def open_tab(browser: Any, window: Any, server: Server) -> Iterator[OpenTab]:
+    """Opens the page, in a window of its own where there are options for `new_context`, and watches it."""
+    with ExitStack() as opened:
 
-    def open_one(url: str = server.url, **options: Any) -> Tab:
-        page = browser.new_context(**options).new_page()
-        requested: list[str] = []
-        complaints: list[str] = []
-        page.context.on("request", lambda request: requested.append(request.url))
-        tabs.append((tab := Tab(page), requested, complaints))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
-        page.goto(url)
-        page.wait_for_selector("#about:not(:empty)")
-        tab.rest()
-        return tab
+        def open_one(url: str = server.url, **options: Any) -> Tab:
+            page = opened.enter_context(browser.new_context(**options)).new_page() if options else window
+            tab = Tab(page)
+            opened.enter_context(_watched(tab, url))
+            page.goto(url)
+            page.wait_for_selector("#about:not(:empty)")
+            tab.rest()
+            return tab
 
-    yield open_one
-    for tab, requested, complaints in tabs:
-        own = (requested[0], "blob:", "data:")  # the first request is that for the page
-        assert [url for url in requested if not url.startswith(own)] == []
-        assert [line for line in complaints if not any(part in line for part in tab.expected)] == []
-        tab.page.context.close()
+        yield open_one
+
+
+@contextmanager
+def _watched(tab: Tab, url: str) -> Iterator[None]:
+    """Fail in the end if the page asked anything of another host, or logged an error that was not expected."""
+    requested: list[str] = []
+    complaints: list[str] = []
+    listeners = {
+        "request": lambda request: requested.append(request.url),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "console": lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None,
+    }
+    for event, listener in listeners.items():
+        tab.page.on(event, listener)
+    yield
+    tab.page.wait_for_timeout(0)  # what was logged last has arrived
+    for event, listener in listeners.items():
+        tab.page.remove_listener(event, listener)
+    assert [one for one in requested if not one.startswith((url, "blob:", "data:"))] == []
+    assert [line for line in complaints if not any(part in line for part in tab.expected)] == []
 
 
 @pytest.fixture

@@ -37,8 +37,7 @@ def serious(tab: Tab) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 900}])
+@pytest.mark.parametrize(("scheme", "viewport"), [("dark", PHONE), ("light", {"width": 1280, "height": 900})])
 def test_axe_finds_nothing_serious_and_nothing_is_cut_off(
     open_tab: OpenTab, spoken: Path, scheme: str, viewport: dict[str, int]
 ) -> None:
