@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import soundfile as sf
 
+from ideaw.audio.read import open_audio
+
 from .conftest import PATIENCE_SECONDS, Running, children, is_alive, service, wait_until
 
 pytestmark = [pytest.mark.xdist_group("service"), pytest.mark.slow]
@@ -307,6 +309,12 @@ def test_more_connections_than_are_served_are_answered(strict: Running) -> None:
             connection.close()
 
 
+def test_a_large_upload_passes_through_little_memory(private: Running) -> None:
+    answer = private.post("detect", file=("a.wav", bytes(80_000_000)))
+    assert answer.status_code == 415
+    assert memory_bytes(private.process.pid) < 150_000_000
+
+
 # ---- What swells
 
 
@@ -337,13 +345,21 @@ def test_hours_of_silence_in_a_small_file_are_refused(strict: Running, kind: str
     assert memory_bytes(worker) < 700_000_000
 
 
-def test_a_length_that_no_header_tells_is_counted(strict: Running) -> None:
+def test_a_length_that_no_header_tells_is_counted(strict: Running, tmp_path: Path) -> None:
     bomb = bytearray(silence(600, "FLAC"))
     bomb[21] &= 0xF0  # the number of samples in its header: 36 bits from here on, where 0 is unknown
     bomb[22:26] = bytes(4)
-    for route in ("detect", "preview"):
-        answer = strict.post(route, file=("a.flac", bytes(bomb)))
-        assert answer.status_code in (413, 415, 422), answer.text
+    (tmp_path / "bomb.flac").write_bytes(bomb)
+    with open_audio(tmp_path / "bomb.flac") as opened:
+        assert opened.num_samples is None
+    for route, fields in (
+        ("embed", {"message": "hey"}),
+        ("detect", {}),
+        ("preview", {}),
+        ("attack", {"attack": "cut"}),
+    ):
+        answer = strict.post(route, fields, file=tmp_path / "bomb.flac")
+        assert (answer.status_code, "longer than" in answer.json()["error"]) == (413, True), (route, answer.text)
 
 
 def test_a_header_that_claims_gigabytes_allocates_none(strict: Running, spoken: Path) -> None:

@@ -18,7 +18,7 @@ from ideaw.audio.formats import FORMATS, VIDEO_CONTAINER, Encoding
 from ideaw.audio.read import Recording, Source, open_audio
 from ideaw.audio.samples import check_source
 from ideaw.audio.write import create_audio, write_audio
-from ideaw.errors import AudioError, FileError, IdeawError
+from ideaw.errors import AudioError, FileError, IdeawError, TooLongError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -117,8 +117,6 @@ class Engine:
         """Do a job; what the client can mend becomes a refusal."""
         try:
             return Done(self._do(job))
-        except _TooLongError as problem:
-            return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(problem))
         except IdeawError as problem:
             return Refused(_status(problem), _without_paths(str(problem), job))
         except MemoryError:
@@ -192,10 +190,6 @@ def extension_for(encoding: Encoding, suffix: str) -> str:
     return fitting[0] if fitting else ".wav"
 
 
-class _TooLongError(IdeawError):
-    """More audio than one request may bring."""
-
-
 def _read(path: str, longest: float, values: int) -> Recording:
     """A whole file, of a bounded length."""
     with open_audio(path) as opened:
@@ -223,17 +217,21 @@ def _check_length(opened: Source, longest: float) -> None:
         raise _too_long(longest)
 
 
-def _too_long(longest: float) -> _TooLongError:
-    return _TooLongError(f"the audio is longer than the {longest:.0f} s that are taken at most here; cut it")
+def _too_long(longest: float) -> TooLongError:
+    return TooLongError(f"the audio is longer than the {longest:.0f} s that are taken at most here; cut it")
 
 
 def _status(problem: IdeawError) -> HTTPStatus:
-    """What HTTP calls it: not audio, audio that cannot be used, or anything else that was asked wrongly."""
-    by_kind: dict[type[IdeawError], HTTPStatus] = {
-        FileError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        AudioError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-    return by_kind.get(type(problem), HTTPStatus.BAD_REQUEST)
+    """What HTTP calls it: too long, not audio, audio that cannot be used, or anything else that was asked wrongly."""
+    match problem:
+        case TooLongError():
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        case FileError():
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        case AudioError():
+            return HTTPStatus.UNPROCESSABLE_ENTITY
+        case _:
+            return HTTPStatus.BAD_REQUEST
 
 
 def _without_paths(line: str, job: Job) -> str:
