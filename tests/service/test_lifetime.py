@@ -208,7 +208,16 @@ def test_a_user_without_rights_is_served_on_a_read_only_system(open_folder: Path
     assert list(open_folder.iterdir()) == []
 
 
-def test_jobs_still_end_when_a_body_follows_too_late(tmp_path: Path) -> None:
+def test_a_service_whose_folder_was_cleaned_away_says_so(tmp_path: Path, spoken: Path) -> None:
+    with service(tmp_path, workers=1) as running:
+        assert running.client.get("/health").status_code == 200
+        for folder in running.folders:
+            folder.rmdir()
+        assert running.client.get("/health").status_code == 503
+        assert running.post("detect", file=spoken).status_code == 503
+
+
+def test_a_body_that_follows_too_late_is_not_kept(tmp_path: Path) -> None:
     with service(tmp_path, workers=1, limits={"patience_seconds": 0.5}) as running, running.connect() as connection:
         connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n".encode() + OPENING)
         wait_until(lambda: running.metric("ideaw_uploads") == 0, "the upload is given up")

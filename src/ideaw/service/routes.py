@@ -202,9 +202,13 @@ async def info(request: Request) -> Response:
     return JSONResponse(content)
 
 
-@router.get("/health", responses=AT_THE_DOOR | {200: {"model": schemas.HealthAnswer}})
-async def health() -> Response:
-    """That the service runs."""
+@router.get(
+    "/health",
+    responses=AT_THE_DOOR | _refuses(HTTPStatus.SERVICE_UNAVAILABLE) | {200: {"model": schemas.HealthAnswer}},
+)
+async def health(request: Request) -> Response:
+    """That the service runs and can take uploads."""
+    _service(request).receiver.check_folder()
     return JSONResponse({"status": "ok"})
 
 

@@ -65,6 +65,11 @@ class Receiver:
         self._open = 0
         self._held_bytes = 0
 
+    def check_folder(self) -> None:
+        """Raise a `Refusal` if the folder is gone, as after a cleaner of temporary files; only a new start mends it."""
+        if not self._parent.is_dir():
+            raise busy("the folder for uploads is gone; start the service anew")
+
     @contextlib.asynccontextmanager
     async def receive(self, request: Request, kind: type[Form]) -> AsyncIterator[Form]:
         """The form that a request brings, whose files lie in a folder of their own until the `async with` ends.
@@ -73,7 +78,8 @@ class Receiver:
             Refusal: it is too large, too slow, broken, not what is asked for, or too many arrive at the same time.
         """
         boundary = self._boundary(request)
-        parts = _Parts(Path(tempfile.mkdtemp(dir=self._parent)), kind)
+        with _form_errors():
+            parts = _Parts(Path(tempfile.mkdtemp(dir=self._parent)), kind)
         try:
             with self._counted():
                 await self._feed(request, boundary, parts)
