@@ -193,6 +193,16 @@ def test_a_coarse_answer_says_nothing_of_what_cannot_be_read() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("connection", ["close", "keep-alive"])
+def test_a_refusal_reaches_clients_that_say_everything_first(guarded: Running, connection: str) -> None:
+    for _ in range(5):
+        answer = guarded.client.post(
+            "/v1/embed", files={"file": ("a.wav", bytes(20_000_000))}, headers={"Connection": connection}
+        )
+        assert (answer.status_code, "token" in answer.json()["error"]) == (401, True)
+
+
+@pytest.mark.slow
 def test_nothing_that_was_sent_is_written_down(tmp_path: Path, spoken: Path) -> None:
     log, key = tmp_path / "log", ideaw.Key.fresh()
     with log.open("w") as stderr, service(tmp_path, stderr=stderr, tokens=[TOKEN], workers=1) as running:
