@@ -10,7 +10,14 @@ const TICK_WIDTH = 64;
 const HERTZ_STEP = 2000;
 
 /** Colours of levels from low to high, as red, green, blue. */
-const RAMP = [[8, 12, 24], [13, 42, 74], [12, 92, 106], [20, 148, 128], [110, 210, 150], [246, 244, 180]];
+const RAMP = [
+  [8, 12, 24],
+  [13, 42, 74],
+  [12, 92, 106],
+  [20, 148, 128],
+  [110, 210, 150],
+  [246, 244, 180],
+];
 
 const SHADES = 256;
 
@@ -25,7 +32,8 @@ const SHADES = 256;
 export function drawWaveform(canvas, sound, regions) {
   const { pen, width, height, colour } = prepare(canvas);
   const plot = { left: GUTTER, width: width - GUTTER, height: height - AXIS_HEIGHT };
-  const at = (/** @type {number} */ seconds) => plot.left + (plot.width * Math.min(seconds, sound.duration)) / sound.duration;
+  const at = (/** @type {number} */ seconds) =>
+    plot.left + (plot.width * Math.min(seconds, sound.duration)) / sound.duration;
   for (const { start, end } of regions) {
     pen.fillStyle = colour("--region");
     pen.fillRect(at(start), 0, at(end) - at(start), plot.height);
@@ -92,14 +100,16 @@ function drawEnvelope(
   for (let x = 0; x < plot.width; x++) {
     const first = Math.floor((x / plot.width) * sound.length);
     const last = Math.max(first + 1, Math.floor(((x + 1) / plot.width) * sound.length));
-    let low = 0, high = 0;
+    let low = 0,
+      high = 0;
     for (const samples of channels) {
       for (let i = first; i < last && i < samples.length; i++) {
         if (samples[i] < low) low = samples[i];
         if (samples[i] > high) high = samples[i];
       }
     }
-    const top = middle * (1 - Math.min(high, 1)), bottom = middle * (1 - Math.max(low, -1));
+    const top = middle * (1 - Math.min(high, 1)),
+      bottom = middle * (1 - Math.max(low, -1));
     pen.fillRect(plot.left + x, top, 1, Math.max(1, bottom - top));
   }
 }

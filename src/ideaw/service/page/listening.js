@@ -1,6 +1,7 @@
 // The part of the page to listen and look: transport, pictures, playhead and what is told about the mark.
 
 import { drawRamp, drawSpectrogram, drawWaveform, GUTTER } from "./drawing.js";
+import { $ } from "./elements.js";
 import { Player, VOICES } from "./player.js";
 import { spectrogram } from "./spectrum.js";
 import { clock, factsOf, quoted } from "./words.js";
@@ -11,12 +12,10 @@ const RANGE_DB = 70;
 const STEP_SECONDS = 1;
 
 /** What is written on a marked place whose message is not known. */
-const UNREAD = "marked";
+const UNREAD_LABEL = "marked";
 
 /** @typedef {import("./spectrum.js").Spectrogram} Spectrogram */
 /** @typedef {{name: string, spectrogram: Spectrogram, range: {low: number, high: number}}} Picture */
-
-const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 
 /** @type {AudioContext | undefined} one for the whole page, at the rate of the audio, so that nothing is resampled */
 let context;
@@ -66,10 +65,10 @@ export function showPlaces(detection) {
   regions = detection.segments.map((/** @type {any} */ segment) => ({
     start: segment.start,
     end: segment.end,
-    label: segment.message == null ? UNREAD : quoted({ message: segment.message, kind: detection.kind }),
+    label: segment.message == null ? UNREAD_LABEL : quoted({ message: segment.message, kind: detection.kind }),
   }));
   for (const { start, end, label } of regions) {
-    const message = label === UNREAD ? "" : `: ${label}`;
+    const message = label === UNREAD_LABEL ? "" : `: ${label}`;
     addFact("Marked", `${clock(start)} to ${clock(end)}${message}`, start);
   }
   draw();
@@ -124,7 +123,8 @@ async function analyse(/** @type {AudioBuffer} */ original, /** @type {AudioBuff
 
 function draw() {
   if (!player) return;
-  const [original] = sounds, { duration } = original;
+  const [original] = sounds,
+    { duration } = original;
   drawWaveform($("waveform"), original, regions);
   const places = regions.map(({ start, end, label }) => `${clock(start)} to ${clock(end)} ${label}`).join(", ");
   const note = places && `marked: ${places}`;
@@ -202,7 +202,8 @@ function press(/** @type {KeyboardEvent} */ event) {
 }
 
 function addFact(/** @type {string} */ term, /** @type {string} */ text, /** @type {number | undefined} */ seconds) {
-  const name = document.createElement("dt"), value = document.createElement("dd");
+  const name = document.createElement("dt"),
+    value = document.createElement("dd");
   name.textContent = term;
   value.textContent = text;
   if (seconds !== undefined) {

@@ -1,26 +1,28 @@
 // The page: what is loaded, what was asked, and which part shows it. The last thing that is asked for wins.
 
 import * as api from "./api.js";
+import { $ } from "./elements.js";
 import { UserError } from "./errors.js";
 import * as listening from "./listening.js";
 import { measure } from "./message.js";
 import * as playground from "./playground.js";
-import { Recording } from "./recorder.js";
+import * as source from "./source.js";
 import { offer, strengths } from "./strength.js";
 import { decodeFloatWav } from "./wav.js";
-import { answerOf, clock, duration, fileSize, quoted } from "./words.js";
+import { answerOf, duration, fileSize, quoted } from "./words.js";
 
 const LOSSY = /\.(mp3|ogg|opus|m4a|aac)$/i;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 const TOO_LONG = "too long to be drawn and played here; it can be marked and searched";
+/** @type {import("./words.js").Answer} */
+const MARKED = { title: "Marked.", reason: "The mark is looked for in the marked file…", note: "", tone: "none" };
 const UNREAD = {
   title: "Marked, but the message cannot be read back.",
   note: "A shorter message, a stronger mark or longer audio would help.",
 };
 const OWN_MISTAKE = "Something went wrong on this page itself; reload it, and try again.";
-const UNAUTHORISED = 401, TOO_LARGE = 413;
-
-const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const UNAUTHORISED = 401;
+const TOO_LARGE = 413;
 
 /** @type {File | null} what was chosen, and what was made of it */
 let file = null;
@@ -30,8 +32,6 @@ let marked = null;
 let sound = null;
 /** @type {any} what the server says about itself */
 let server;
-/** @type {Recording | null} */
-let recording = null;
 let downloadUrl = "";
 let task = 0;
 let strength = () => ({});
@@ -57,7 +57,10 @@ async function run(text, work) {
 }
 
 function complain(/** @type {any} */ problem) {
-  if (problem.status === UNAUTHORISED) $("access").hidden = false;
+  if (problem.status === UNAUTHORISED) {
+    $("access").hidden = false;
+    $("token").focus();
+  }
   const known = problem instanceof UserError;
   if (!known) console.error(problem);
   $("problem").textContent = known ? problem.message : OWN_MISTAKE;
@@ -67,10 +70,10 @@ function complain(/** @type {any} */ problem) {
 /** @param {File} chosen */
 async function load(chosen) {
   const { bytes } = server.limits;
-  if (bytes && chosen.size > bytes) {
+  if (chosen.size > bytes) {
     throw new UserError(`${chosen.name} has ${fileSize(chosen.size)}; at most ${fileSize(bytes)} are taken here.`);
   }
-  if (recording) await stopRecording();
+  await source.stopRecording();
   const decoded = await decode(chosen);
   [file, marked, sound] = [chosen, null, decoded];
   document.body.classList.add("working");
@@ -103,11 +106,13 @@ async function mark() {
     $("message").focus();
     throw new UserError($("message").value ? measured.text : "Give a message to put into the audio.");
   }
+  $("answer").hidden = true;
   const original = /** @type {File} */ (file);
   const settings = { message: $("message").value, kind: $("kind").value, key: key(), ...strength() };
   marked = await api.embed(original, settings);
   const shown = listening.show(sound, sound && (await decode(marked)), LOSSY.test(marked.name));
   offerDownload(marked);
+  tell(MARKED);
   const detection = await search(marked);
   const answer = answerOf(detection, searched(marked));
   if (detection.status === "found") answer.title = `Marked, and read back: ${quoted(detection)}`;
@@ -120,8 +125,8 @@ async function mark() {
 
 async function look() {
   marked = null;
+  $("answer").hidden = $("download").hidden = true;
   const shown = listening.show(sound);
-  $("download").hidden = true;
   const opened = /** @type {File} */ (file);
   const detection = await search(opened);
   tell(answerOf(detection, searched(opened)));
@@ -174,52 +179,6 @@ function tellCapacity() {
   return measured;
 }
 
-async function record() {
-  if (recording) {
-    const chosen = await stopRecording();
-    return run("Reading the recording…", () => load(chosen));
-  }
-  return run("Opening the microphone…", async () => {
-    recording = await Recording.start((seconds, peak) => {
-      $("recorded").textContent = clock(seconds);
-      $("level").value = peak;
-    });
-    $("record").textContent = "Stop recording";
-    $("recorded").textContent = clock(0);
-    $("meter").hidden = false;
-  });
-}
-
-async function stopRecording() {
-  const ended = /** @type {Recording} */ (recording);
-  recording = null;
-  $("record").textContent = "Record";
-  $("meter").hidden = true;
-  return ended.stop();
-}
-
-function connectSource() {
-  const read = (/** @type {File | undefined} */ chosen) => chosen && run(`Reading ${chosen.name}…`, () => load(chosen));
-  $("file").addEventListener("change", () => {
-    read($("file").files[0]);
-    $("file").value = "";
-  });
-  $("record").addEventListener("click", record);
-  $("sample").addEventListener("click", () => run("Reading the sample…", async () => load(await api.sample())));
-  document.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    $("drop").classList.add("over");
-  });
-  document.addEventListener("dragleave", (event) => {
-    if (!event.relatedTarget) $("drop").classList.remove("over");
-  });
-  document.addEventListener("drop", (event) => {
-    event.preventDefault();
-    $("drop").classList.remove("over");
-    read(event.dataTransfer?.files[0]);
-  });
-}
-
 function connectForms() {
   const submit = (/** @type {string} */ form, /** @type {() => void} */ act) =>
     $(form).addEventListener("submit", (/** @type {Event} */ event) => {
@@ -270,7 +229,7 @@ async function start() {
   strength = offer($("strengths"), $("strength-hint"), strengths(server.snr));
   listening.connect(playground.pause);
   connectForms();
-  connectSource(); // the last, since what it begins ends everything that is still under way
+  source.connect(run, load); // the last, since what it begins ends everything that is still under way
 }
 
 async function connectPlayground() {
@@ -284,9 +243,9 @@ async function connectPlayground() {
   clearAttacks ??= playground.connect($("attacks"), $("all-attacks"), attacks, bench);
 }
 
-function limits(/** @type {{bytes?: number, seconds?: number}} */ { bytes, seconds }) {
-  const least = [bytes && fileSize(bytes), seconds && `${Math.round(seconds / 60)} min`].filter(Boolean).join(" and ");
-  return `WAV, FLAC, MP3, Ogg and others${least && `, up to ${least}`}`;
+function limits(/** @type {{bytes: number, seconds: number}} */ { bytes, seconds }) {
+  const longest = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+  return `WAV, FLAC, MP3, Ogg and others, up to ${fileSize(bytes)} and ${longest}`;
 }
 
 await run("Starting…", start);

@@ -7,7 +7,7 @@ export const VOICES = { original: [1, 0], marked: [0, 1], residual: [-10, 10] };
 /** Length of a crossfade in seconds. */
 export const FADE_SECONDS = 0.01;
 
-/** Seconds between the call and the start of both sources, so that they fall into the same block of the audio thread. */
+/** Seconds from the call to the start of both sources, so that they fall into the same block of the audio thread. */
 export const LEAD_SECONDS = 0.03;
 
 /** @typedef {keyof typeof VOICES} Voice */
@@ -130,7 +130,8 @@ export class Player extends EventTarget {
 
 /** @param {GainNode} node @param {number} value reached in a straight line, so that crossfaded gains add up */
 function rampTo(node, value) {
-  const now = node.context.currentTime, present = node.gain.value;
+  const now = node.context.currentTime,
+    present = node.gain.value;
   node.gain.cancelScheduledValues(now);
   node.gain.setValueAtTime(present, now);
   node.gain.linearRampToValueAtTime(value, now + FADE_SECONDS);

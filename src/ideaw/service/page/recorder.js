@@ -13,14 +13,25 @@ export class Recording {
   #context;
   #stream;
 
-  /** @param {AudioContext} context @param {MediaStream} stream @param {(seconds: number, peak: number) => void} heard */
+  /**
+   * @param {AudioContext} context
+   * @param {MediaStream} stream
+   * @param {(seconds: number, peak: number) => void} heard
+   */
   constructor(context, stream, heard) {
     this.#context = context;
     this.#stream = stream;
-    const tap = new AudioWorkletNode(context, "tap", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
+    const tap = new AudioWorkletNode(context, "tap", {
+      numberOfOutputs: 0,
+      channelCount: 1,
+      channelCountMode: "explicit",
+    });
     tap.port.onmessage = ({ data }) => {
       this.#blocks.push(data);
-      heard(this.seconds, data.reduce((/** @type {number} */ top, /** @type {number} */ x) => Math.max(top, Math.abs(x)), 0));
+      heard(
+        this.seconds,
+        data.reduce((/** @type {number} */ top, /** @type {number} */ x) => Math.max(top, Math.abs(x)), 0),
+      );
     };
     context.createMediaStreamSource(stream).connect(tap);
   }
@@ -31,7 +42,9 @@ export class Recording {
    */
   static async start(heard) {
     if (!navigator.mediaDevices) {
-      throw new UserError("This browser gives no microphone to this page: open it as https, or on this computer itself.");
+      throw new UserError(
+        "This browser gives no microphone to this page: open it as https, or on this computer itself.",
+      );
     }
     let stream;
     try {

@@ -25,7 +25,8 @@ export async function spectrogram(channels, rate, columns, highest) {
   const size = 2 ** Math.round(Math.log2(rate * WINDOW_SECONDS));
   const bins = Math.min(size / 2, Math.ceil((highest / rate) * size)) + 1;
   const transform = powerSpectrum(size);
-  const length = channels[0].length, step = length / columns;
+  const length = channels[0].length,
+    step = length / columns;
   const windows = Math.min(MAX_WINDOWS_PER_COLUMN, Math.ceil(step / size));
   const levels = new Float32Array(columns * bins);
   let peak = -Infinity;
@@ -52,7 +53,8 @@ export async function spectrogram(channels, rate, columns, highest) {
 function powerSpectrum(size) {
   const hann = Float64Array.from({ length: size }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / size));
   const scale = (2 / hann.reduce((sum, value) => sum + value, 0)) ** 2;
-  const real = new Float64Array(size), imaginary = new Float64Array(size);
+  const real = new Float64Array(size),
+    imaginary = new Float64Array(size);
   const fft = makeFft(size);
   return (samples, start, power) => {
     for (let i = 0; i < size; i++) real[i] = (samples[start + i] ?? 0) * hann[i];
@@ -84,7 +86,10 @@ function makeFft(size) {
       const stride = size / (2 * half);
       for (let block = 0; block < size; block += 2 * half) {
         for (let i = 0; i < half; i++) {
-          const low = block + i, high = low + half, cosine = cosines[i * stride], sine = sines[i * stride];
+          const low = block + i,
+            high = low + half,
+            cosine = cosines[i * stride],
+            sine = sines[i * stride];
           const re = real[high] * cosine - imaginary[high] * sine;
           const im = real[high] * sine + imaginary[high] * cosine;
           real[high] = real[low] - re;

@@ -1,6 +1,7 @@
 // How strong the mark is, in plain words: a few levels to choose from, each with its figure and what it costs.
 
-const STRONGER_DB = 6, FAINTER_DB = 7;
+const STRONGER_DB = 6;
+const FAINTER_DB = 7;
 const NOISE_TO_MASK_DB = -2;
 
 /** @typedef {{label: string, hint: string, fields: {snr?: number, audibility?: number}}} Strength */
@@ -25,7 +26,7 @@ export function strengths(snr) {
     },
     {
       label: "By hearing",
-      hint: `A model of hearing sets every second to ${-NOISE_TO_MASK_DB} dB below what the audio masks; louder or fainter.`,
+      hint: `A model of hearing sets every second to ${-NOISE_TO_MASK_DB} dB below what is masked: louder or fainter.`,
       fields: { audibility: NOISE_TO_MASK_DB },
     },
   ];

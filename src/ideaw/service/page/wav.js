@@ -12,9 +12,11 @@ const HEADER_BYTES = 44;
  */
 export function decodeFloatWav(file) {
   const view = new DataView(file);
-  let channels = 1, rate = 0;
-  for (let at = 12; at + 8 <= file.byteLength; ) {
-    const name = ascii(view, at), start = at + 8;
+  let channels = 1,
+    rate = 0;
+  for (let at = 12; at + 8 <= file.byteLength;) {
+    const name = ascii(view, at),
+      start = at + 8;
     if (name === "fmt ") {
       channels = view.getUint16(start + 2, true);
       rate = view.getUint32(start + 4, true);

@@ -6,7 +6,7 @@
 const NOTES = {
   found: "A found mark alone does not prove who made it: it can be copied from other audio.",
   unreadable: "Too little may be left of it, or a part of a long message is missing.",
-  none: "This does not show that there never was one: marks can be removed, and those of other keys are not looked for.",
+  none: "This does not show that there never was one: marks can be removed, and those of other keys are not found.",
 };
 
 /** Share of the audio from which on all of it is said to be marked. */
@@ -20,8 +20,8 @@ const SEARCHED = {
 
 /**
  * @param {any} detection as the server gives it; strangers get no p-value
- * @param {{name: string, seconds: number, speeds: keyof typeof SEARCHED, key: string}} search what was searched, and how; the
- *   length may be infinite
+ * @param {{name: string, seconds: number, speeds: keyof typeof SEARCHED, key: string}} search what was searched;
+ *   its length may be infinite
  * @returns {Answer}
  */
 export function answerOf(detection, search) {
@@ -33,7 +33,8 @@ export function answerOf(detection, search) {
     return { title: "No mark found.", reason, note: NOTES.none, tone: status };
   }
   const title = status === "found" ? `Found: ${quoted(detection)}` : "A mark is there, but its message cannot be read.";
-  const unmarked = chance && ` Audio without a mark gives a result this strong with a probability of at most ${chance}.`;
+  const unmarked =
+    chance && ` Audio without a mark gives a result this strong with a probability of at most ${chance}.`;
   const reason = `${where(detection, search)} is marked with ${search.key}${fast(detection.speed)}.${unmarked}`;
   return { title, reason, note: NOTES[status], tone: status };
 }
