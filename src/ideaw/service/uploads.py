@@ -30,6 +30,9 @@ MAX_FORM_PARTS = 16
 MAX_FIELD_BYTES = 1 << 16
 """Bytes of a part that is not audio; the longest message that could be marked is shorter."""
 
+MAX_PART_HEADER_BYTES = 1 << 12
+"""Of one header of a part; newer parsers have a bound of their own."""
+
 READ_SUFFIXES = (*EXTENSIONS, ".aac")
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -220,9 +223,15 @@ class _Parts:
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
+        self._check_header()
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
         self._value += data[start:end]
+        self._check_header()
+
+    def _check_header(self) -> None:
+        if len(self._header) + len(self._value) > MAX_PART_HEADER_BYTES:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "a part of the form has a header that is too long")
 
     def _header_end(self) -> None:
         if self._header.lower() == b"content-disposition":
