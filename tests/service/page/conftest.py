@@ -122,13 +122,17 @@ class Tab:
         self.page.fill("#message", message)
         self.page.click("#mark button[type=submit]")
         self.rest()
-        return self.text("#answer-title")
+        return self.answer()
 
     def look(self) -> str:
         """Look for a mark in what is loaded; the answer's first line."""
         self.page.click("#look button[type=submit]")
         self.rest()
-        return self.text("#answer-title")
+        return self.answer()
+
+    def answer(self) -> str:
+        """The first line of the answer; empty if there is none."""
+        return self.text("#answer-title") if self.page.is_visible("#answer") else ""
 
     def rest(self) -> None:
         """Wait until nothing is under way."""
@@ -197,6 +201,7 @@ def _watched(tab: Tab, url: str) -> Iterator[None]:
     for event, listener in listeners.items():
         tab.page.on(event, listener)
     yield
+    tab.page.unroute_all()
     tab.page.wait_for_timeout(0)  # what was logged last has arrived
     for event, listener in listeners.items():
         tab.page.remove_listener(event, listener)

@@ -184,6 +184,21 @@ def test_what_the_microphone_hears_can_be_marked(tab: Tab, tmp_path: Path, speec
     assert ideaw.detect_file(path).message == "mic1"
 
 
+def test_the_microphone_is_let_go_when_a_file_is_opened(tab: Tab, files: dict[str, Path]) -> None:
+    tab.page.evaluate(
+        """() => {
+          const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+          navigator.mediaDevices.getUserMedia = async (wanted) => (window.heard = await open(wanted));
+        }"""
+    )
+    tab.page.click("#record")
+    tab.page.wait_for_selector("#meter:visible")
+    tab.load(files["wav"])
+    assert tab.text("#record") == "Record"
+    assert not tab.page.is_visible("#meter")
+    assert tab.page.evaluate("heard.getTracks().map((track) => track.readyState)") == ["ended"]
+
+
 def test_a_file_may_be_dropped_anywhere(tab: Tab, files: dict[str, Path]) -> None:
     content = files["wav"].read_bytes().hex()
     tab.page.evaluate(
