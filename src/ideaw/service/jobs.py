@@ -106,6 +106,8 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 Outcome = Done | Refused
 
+_NO_MEMORY = Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "this audio needs more memory than one request may use")
+
 
 class Engine:
     """A model, ready to do jobs on one thread."""
@@ -118,9 +120,9 @@ class Engine:
         try:
             return Done(self._do(job))
         except IdeawError as problem:
-            return Refused(_status(problem), _without_paths(str(problem), job))
+            return _NO_MEMORY if isinstance(problem.__cause__, MemoryError) else _refused(problem, job)
         except MemoryError:
-            return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "this audio needs more memory than one request may use")
+            return _NO_MEMORY
 
     def _do(self, job: Job) -> dict[str, Any]:
         match job:
@@ -221,17 +223,18 @@ def _too_long(longest: float) -> TooLongError:
     return TooLongError(f"the audio is longer than the {longest:.0f} s that are taken at most here; cut it")
 
 
-def _status(problem: IdeawError) -> HTTPStatus:
+def _refused(problem: IdeawError, job: Job) -> Refused:
     """What HTTP calls it: too long, not audio, audio that cannot be used, or anything else that was asked wrongly."""
     match problem:
         case TooLongError():
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         case FileError():
-            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
         case AudioError():
-            return HTTPStatus.UNPROCESSABLE_ENTITY
+            status = HTTPStatus.UNPROCESSABLE_ENTITY
         case _:
-            return HTTPStatus.BAD_REQUEST
+            status = HTTPStatus.BAD_REQUEST
+    return Refused(status, _without_paths(str(problem), job))
 
 
 def _without_paths(line: str, job: Job) -> str:
