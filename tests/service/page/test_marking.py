@@ -167,6 +167,23 @@ def test_a_level_by_hearing_is_set_by_what_is_masked(tab: Tab, files: dict[str, 
     assert float(ratio) == pytest.approx(2, abs=1)  # set channel by channel, and told of their mix
 
 
+def test_audio_too_long_to_be_drawn_is_searched_all_the_same(
+    tab: Tab, tmp_path: Path, music: NDArray[np.float32]
+) -> None:
+    tab.expected.append("413")
+    marked = ideaw.load().embed(music[:, 0], 44_100, "long")
+    most = tab.page.evaluate("fetch('/v1/info').then((answer) => answer.json())")["limits"]["values"]
+    channels = np.tile(marked, most // (8 * len(marked)) + 1)[:, None].repeat(8, axis=1)
+    sf.write(path := tmp_path / "eight-channels.flac", channels, 44_100)
+    tab.load(path)
+    assert tab.text("#file-facts").startswith("too long to be drawn and played here; it can be marked and searched")
+    assert tab.look() == "Found: “long”"
+    assert re.match(r"\d+\.\d s of eight-channels\.flac is marked", tab.text("#answer-reason"))
+    assert not tab.page.is_visible("#listening")
+    assert not tab.page.is_visible("#playground")
+    assert tab.problem() == ""
+
+
 def test_what_the_microphone_hears_can_be_marked(tab: Tab, tmp_path: Path, speech: NDArray[np.float32]) -> None:
     tab.page.click("#record")
     tab.until("Number(document.getElementById('recorded').textContent.split(':')[1]) >= 3")
