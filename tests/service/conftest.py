@@ -88,9 +88,13 @@ class Running:
 
 def children(pid: int) -> dict[int, str]:
     """The processes that a process has started and that run, with their command lines."""
-    listed = subprocess.run(["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(pid)], capture_output=True, text=True)
-    rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
-    return {int(row[0]): row[2] for row in rows if not row[1].startswith("Z")}
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state != "Z":
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+    return found
 
 
 def is_alive(pid: int) -> bool:
