@@ -1,7 +1,7 @@
 """The worker processes: who waits for one, what is done when one takes too long or dies, and how they end.
 
-Ready-made pools of processes cannot stop one job without the others, so this is one of our own: as many workers as
-there are cores to use, a queue in the order of arrival, and a bound on it.
+Ready-made pools of processes cannot stop one job without the others, so this is one of our own: a queue in the order of
+arrival with a bound, and workers that are replaced when they were killed.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Worker:
             ModelError: it ended instead.
         """
         async with self._starting:
-            if self._process is not None:
+            if self._process is not None and self._process.returncode is None:
                 return
             one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
             self._process = await asyncio.create_subprocess_exec(
@@ -147,7 +147,7 @@ class Pool:
         well = False
         try:
             async with asyncio.timeout(self._limits.job_seconds):
-                outcome = await worker.do(job)
+                outcome = await self._attempt(worker, job)
             well = True
             return outcome
         except TimeoutError:
@@ -155,8 +155,7 @@ class Pool:
             line = f"this takes longer than the {self._limits.job_seconds:g} s that a request may; send less audio"
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, line) from None
         except (OSError, ModelError):
-            self._metrics.killed.labels("crash").inc()
-            _logger.warning("a worker ended in the middle of a job and is replaced")
+            self._note_crash()
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "this audio cannot be processed") from None
         finally:
             if well:
@@ -166,6 +165,19 @@ class Pool:
                 self._background.add(task)
                 task.add_done_callback(self._background.discard)
                 await worker.kill()
+
+    async def _attempt(self, worker: Worker, job: Job) -> Outcome:
+        """Do a job, once more if its worker dies, which need not be the fault of this job."""
+        try:
+            return await worker.do(job)
+        except OSError:
+            self._note_crash()
+            await worker.kill()
+            return await worker.do(job)
+
+    def _note_crash(self) -> None:
+        self._metrics.killed.labels("crash").inc()
+        _logger.warning("a worker ended in the middle of a job and is replaced")
 
     async def _replace(self, worker: Worker) -> None:
         """Let the next have a new process in the place of one that is killed."""
