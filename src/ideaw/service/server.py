@@ -116,4 +116,5 @@ def _log_to_stderr() -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    for name in ("uvicorn.error", "python_multipart"):  # what they warn of is answered
+        logging.getLogger(name).setLevel(logging.ERROR)
