@@ -43,6 +43,7 @@ lint: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/mkdocs build --strict
+	$(BIN)/ideaw demo --site site/demo --home ../demo.html
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation

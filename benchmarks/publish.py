@@ -18,11 +18,14 @@
         ideaw bench $preset --data DIR --limit 12 --out docs/results/$preset
     done
     make peers && python benchmarks/speed.py --json docs/results/speed.json
+    python benchmarks/load.py --json docs/results/load.json
+    python benchmarks/load.py --again --json docs/results/load-again.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
-README shows the fragment "comparison" between its markers. Sentences are written by hand, in the pages that include the
-fragments. What has not been measured is left out; a test fails when fragments, README or cards differ from the JSON.
+README shows the fragment "comparison" between its markers, and the package carries those that the demo shows. Sentences
+are written by hand, in the pages that include the fragments. What has not been measured is left out; a test fails when
+fragments, demo, README or cards differ from the JSON.
 """
 
 import json
@@ -141,15 +144,33 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "unmarked": tables.unmarked_table,
     "locating": tables.locating_table,
     "speed": tables.speed_table,
+    "load": tables.load_table,
     "protocols": tables.protocols_table,
     "security": tables.security_table,
 }
+
+
+DEMO_TABLES = ("segments", "others", "files", "quality", "unmarked")
+"""Fragments that `ideaw demo --site` shows; the package carries them, since it does not carry docs/results."""
+
+DEMO_FILE = tables.ROOT / "src/ideaw/bench/demo/tables.json"
 
 
 def fragment(name: str) -> str | None:
     """The Markdown text of a fragment; None where nothing was measured for it."""
     lines = FRAGMENTS[name]()
     return None if lines is None else "\n".join([*lines, ""])
+
+
+def demo_tables() -> str:
+    """The JSON text of the tables of the demo: heads, rows and note of each that was measured, without Markdown."""
+    content = {}
+    for name in DEMO_TABLES:
+        lines = FRAGMENTS[name]()
+        if lines is not None:
+            heads, _, *rows = (line[2:-2].replace("**", "").split(" | ") for line in lines[:-2])
+            content[name] = {"heads": heads, "rows": rows, "note": lines[-1].replace("`", "")}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def readme(text: str) -> str:
@@ -190,13 +211,14 @@ def _payload(model: str) -> str:
 
 
 def main() -> None:
-    """Write all fragments, the README's table and the figures on the cards."""
+    """Write all fragments, the tables of the demo, the README's table and the figures on the cards."""
     folder = tables.ROOT / "docs/results/tables"
     folder.mkdir(exist_ok=True)
     for name in FRAGMENTS:
         text = fragment(name)
         if text is not None:
             (folder / f"{name}.md").write_text(text)
+    DEMO_FILE.write_text(demo_tables())
     path = tables.ROOT / "README.md"
     path.write_text(readme(path.read_text()))
     for name in results("segments"):

@@ -259,6 +259,40 @@ def speed_table() -> list[str] | None:
     ]
 
 
+def load_table() -> list[str] | None:
+    paths = [ROOT / "docs/results" / name for name in ("load.json", "load-again.json")]
+    loads = [json.loads(path.read_text()) for path in paths if path.exists()]
+    if not loads:
+        return None
+    rows = []
+    for load in loads:
+        kind = "come again when told" if load["again"] else "come once"
+        served = {one["task"]: f"{one['median']:.1f} s, {one['p95']:.1f} s" for one in load["latencies"]}
+        rows.append(
+            [
+                f"{load['uploads']}, {kind}",
+                str(load["right"]),
+                f"{load['busy']} ({100 * load['busy'] / load['uploads']:.0f} %)",
+                str(load["wrong"]),
+                served["embed"],
+                served["detect"],
+                f"{load['peak_bytes'] / 1e6:.0f} MB",
+            ]
+        )
+    heads = ["clients at once", "right", "told to come again, and did not", "wrong", "marking: median, 95 %"]
+    alone = ", ".join(
+        f"{task} {load['alone'][task]:.2f} s ({load['cpu'][task]:.2f} s of CPU)"
+        for load in loads[:1]
+        for task in load["alone"]
+    )
+    return [
+        *markdown([*heads, "detection: median, 95 %", "memory, all processes"], rows),
+        "",
+        f"`benchmarks/load.py`, clips of {loads[0]['seconds']:g} s in stereo at 44.1 kHz, half to be marked and half "
+        f"to be searched, {loads[0]['workers']} workers. One request alone: {alone}.",
+    ]
+
+
 def protocols_table() -> list[str] | None:
     tables = protocol_results(PROTOCOLS)
     if not tables:

@@ -136,3 +136,6 @@ def test_a_file_that_is_longer_than_allowed_is_refused(tmp_path: Path, speech: N
     soundfile.write(tmp_path / "speech.wav", speech, 16_000)
     with pytest.raises(ideaw.AudioError, match="longer than the 2 s"):
         ideaw.detect_file(tmp_path / "speech.wav", longest=2)
+    with pytest.raises(ideaw.AudioError, match="longer than the 2 s"):
+        ideaw.load().embed_file(tmp_path / "speech.wav", tmp_path / "marked.wav", "ok", longest=2)
+    assert not (tmp_path / "marked.wav").exists()

@@ -63,6 +63,14 @@ def test_the_wheel_holds_types_weights_and_samples_and_nothing_of_the_tests(whee
         assert f"ideaw/weights/{model}/card.json" in names
     assert any(name.endswith(".onnx") for name in names)
     assert "ideaw/samples/speech.flac" in names
+    demo = {name.removeprefix("ideaw/bench/demo/") for name in names}
+    assert {
+        "tables.json",
+        "assets/page.html",
+        "assets/site.css",
+        "recordings/credits.json",
+        "recordings/song.ogg",
+    } <= demo
     assert any("LICENSE" in name for name in names)
     assert {name.split("/")[0] for name in names} <= {"ideaw", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
 

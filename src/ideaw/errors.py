@@ -13,6 +13,10 @@ class AudioError(IdeawError):
     """Samples that cannot be marked or read: empty, not finite, silent, too short, of a wrong shape or rate."""
 
 
+class TooLongError(AudioError):
+    """Audio of more seconds than the caller allows."""
+
+
 class FileError(IdeawError):
     """A file that cannot be read or written: missing, truncated, of an unknown format, a directory."""
 

@@ -51,7 +51,8 @@ class Marker(SegmentMarker):
     """One model with a key; made by `load`. It may be shared between threads, and pickled while its key is public.
 
     Samples are `(n,)` or `(n, channels)` floats or integer PCM, 1 s or more, up to 16 channels; rates whole numbers of
-    Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1.
+    Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more than
+    `longest` seconds are refused (None: none).
     """
 
     @single_threaded_blas()
@@ -137,27 +138,28 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        longest: float | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Mark a file as another one, which appears whole or not at all; rate, channels, length and usual tags stay.
 
         Args:
             source, target: the two files; the target's extension gives its format.
-            message, snr, progress: as for `embed`.
+            message, snr, audibility, longest, progress: as for `embed`, or see `Marker`.
 
         Raises:
-            AudioError, MessageError, FileError: as `embed`, or a file cannot be read or written.
+            AudioError, MessageError, FileError: as `embed`; too long, or a file cannot be read or written.
         """
         check_distinct(source, target)
         plan = self._plan(message)
         with open_audio(source) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
-            check_source(rate, channels, length)
+            check_source(rate, channels, length, longest)
             plan.check_seconds(inf if length is None else length / rate)
             step = stored_step(target, recording.encoding)
             embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
-                for marked in embedder.run(with_progress(recording.checked_blocks(), length, progress)):
+                for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
                     write(marked)
                 plan.check_seconds(embedder.length / rate)
                 embedder.check()
@@ -218,8 +220,7 @@ class Marker(SegmentMarker):
         """Search the file at `path`, of any length.
 
         Args:
-            keys, speeds, progress: as for `detect`.
-            longest: seconds that are searched at most (None: any length).
+            keys, speeds, longest, progress: as for `detect`, or see `Marker`.
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.

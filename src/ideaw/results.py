@@ -1,7 +1,12 @@
-"""What a search in audio gives: a decision with its reasons, as plain frozen values that hold no secret."""
+"""What a search in audio gives: a decision with its reasons, as plain frozen values that hold no secret.
 
+Command line and service answer machines in one form, which is made here.
+"""
+
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ideaw.payload.message import Content, Message
 
@@ -71,3 +76,45 @@ class Detection:
         marked = sum(segment.end - segment.start for segment in same_key if segment.message in (self.message, None))
         speed = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
         return f"found {Message(self.message)} in {marked:.1f} s of audio{speed} (p = {self.p_value:.1e})"
+
+
+def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """A detection as JSON has it: bytes in hexadecimal digits, bits as a string of 0 and 1.
+
+    Args:
+        detection: what was found.
+        names: fingerprints of the keys that were tried → what their owner calls each; the public key has no name.
+    """
+    return {
+        "found": detection.found,
+        "status": detection.status,
+        "message": _digits(detection.message),
+        "kind": message_kind(detection.message),
+        "messages": [_digits(message) for message in detection.messages],
+        "p_value": detection.p_value,
+        "speed": round(detection.speed, 4),
+        "segments": [_segment_as_json(segment, names) for segment in detection.segments],
+        "key": key_name(detection, names),
+        "key_fingerprint": detection.key,
+    }
+
+
+def message_kind(content: Content | None) -> str | None:
+    """What a message is, in a word."""
+    return None if content is None else {str: "text", bytes: "bytes", tuple: "bits"}[type(content)]
+
+
+def key_name(detected: Detection | Segment, names: Mapping[str, str | None]) -> str | None:
+    """What the owner calls the key; None where there is none."""
+    return None if detected.key is None else names[detected.key]
+
+
+def _segment_as_json(segment: Segment, names: Mapping[str, str | None]) -> dict[str, Any]:
+    fields = dataclasses.asdict(segment) | {"message": _digits(segment.message), "key": key_name(segment, names)}
+    return fields | {"key_fingerprint": segment.key}
+
+
+def _digits(content: Content | None) -> str | None:
+    if isinstance(content, bytes):
+        return content.hex()
+    return "".join(map(str, content)) if isinstance(content, tuple) else content

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,6 @@ SECONDS = 5.0
 PER_CLIP = 2
 TRIALS = {"marked": 2 * PER_CLIP, "anchor": 8, "same": 8}
 """Of two clips with two trials each: controls are at least eight of each kind."""
-
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--autoplay-policy=no-user-gesture-required",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 RECORDER = """
 window.started = [];
@@ -171,18 +160,6 @@ def test_the_command_says_what_it_wrote(tmp_path: Path, folder: Path) -> None:
 
 
 # ---- In a browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api")
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -34,10 +34,11 @@ SPEED = {
 }
 
 
-def test_fragments_readme_and_cards_show_the_results() -> None:
+def test_fragments_demo_readme_and_cards_show_the_results() -> None:
     assert set(publish.results("segments")) == set(model_names())
     for name in publish.FRAGMENTS:
         assert (ROOT / "docs/results/tables" / f"{name}.md").read_text() == publish.fragment(name), name
+    assert publish.DEMO_FILE.read_text() == publish.demo_tables()
     readme = (ROOT / "README.md").read_text()
     assert publish.readme(readme) == readme
     for name in model_names():

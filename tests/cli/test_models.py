@@ -15,7 +15,7 @@ def test_the_packaged_models_are_listed() -> None:
         card = ideaw.load(name).card
         (row,) = (row for row in rows if row.split()[0] == name)
         assert f"{card.message_bits} + {card.code_bits}" in row
-        assert f"{card.audibility:g} dB   {card.snr:g} dB   {card.network} " in row
+        assert f" {card.audibility:g} dB {card.snr:g} dB {card.network} " in " ".join(row.split())
         assert f"{sum(card.facts['parameters'].values()) / 1e6:.2f} M" in row
         assert f"{card.facts['multiply_adds_per_second']['embed'] / 1e9:.2f} / " in row
     assert max(map(len, rows)) <= 100

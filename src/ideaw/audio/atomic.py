@@ -1,4 +1,4 @@
-"""Files that are replaced atomically when they are written.
+"""Files and folders that are replaced atomically when they are written.
 
 Content goes to a temporary file beside its place, is synced to the disk, and then renamed. An error, Ctrl-C or a
 signal such as SIGTERM removes the temporary file; SIGKILL leaves at most a stray `.ideaw-…` that nothing reads again.
@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import signal
 import stat
 import threading
@@ -69,6 +70,36 @@ def replace_on_success(path: Path) -> Iterator[Path]:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+@contextlib.contextmanager
+def replace_folder_on_success(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that takes the place of the folder `path` when the block succeeds, and else is removed.
+
+    Folders above it are made. What the folder held before goes with it: the caller makes sure that it may.
+
+    Raises:
+        FileError: no folder can be made at `path`.
+        SystemExit: as for `replace_on_success`.
+    """
+    with file_errors(path, ValueError):
+        target = _resolve(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+    temporary, former = (target.with_name(f".ideaw-{secrets.token_hex(8)}") for _ in range(2))
+    with _exit_on_signals():
+        try:
+            with file_errors(path):
+                temporary.mkdir()
+            yield temporary
+            with file_errors(path):
+                if target.exists():
+                    target.rename(former)
+                temporary.rename(target)
+        finally:
+            if former.exists() and not target.exists():
+                former.rename(target)
+            for folder in (temporary, former):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepend(path: Path, head: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.errors import AudioError
+from ideaw.errors import AudioError, TooLongError
 
 MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 192_000
 """Accepted sampling rates."""
@@ -127,7 +127,7 @@ def check_source(rate: float, channels: int, length: int | None, longest: float 
         rate: sampling rate in Hz.
         channels: number of channels.
         length: samples per channel, if it is known.
-        longest: seconds that are searched at most (None: any).
+        longest: seconds that are taken at most (None: any).
 
     Raises:
         AudioError: one of them is not accepted.
@@ -157,7 +157,7 @@ def check_channels(channels: int) -> None:
 def check_length(length: int, rate: float, longest: float | None = None) -> None:
     """Raise `AudioError` if `length` samples at `rate` Hz are too few for a mark, or more than `longest` seconds."""
     if longest is not None and length > longest * rate:
-        raise AudioError(f"the audio is longer than the {longest:g} s that are searched at most; allow more, or cut it")
+        raise TooLongError(f"the audio is longer than the {longest:g} s that are taken at most; allow more, or cut it")
     if length == 0:
         raise AudioError(_NO_SAMPLES)
     if length < MIN_SECONDS * rate:

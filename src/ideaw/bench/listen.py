@@ -8,6 +8,7 @@ import base64
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -80,32 +81,52 @@ def run(
         AudioError: A clip cannot be marked, being silent for instance.
     """
     paths = list_audio_files(data)
-    if not (long_enough := [path for path in paths if _may_last(path, seconds)]):
+    if not (long_enough := [path for path in paths if may_last(path, seconds)]):
         raise FileError(f"{data} holds no audio file of {seconds:g} s or more; choose fewer seconds")
     marker, page = load(model), out / LISTEN_FILE
-    level = check_level(snr, audibility, marker.card.audibility)
     with atomic.file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     atomic.check_writable(page)
-    chosen, clips = evenly_spaced(len(long_enough), limit), []
-    for path in (long_enough[i] for i in chosen):
+    chosen = [long_enough[i] for i in evenly_spaced(len(long_enough), limit)]
+    named = {path.relative_to(data).as_posix(): path for path in chosen}
+    write_page(page, marker, named, seconds, (snr, audibility), progress)
+    return Page(page, marker.card.name, len(named), len(paths) - len(long_enough))
+
+
+def write_page(
+    page: Path,
+    marker: Marker,
+    named: Mapping[str, Path],
+    seconds: float,
+    level: MarkLevel = (None, None),
+    progress: Progress | None = None,
+    home: str | None = None,
+) -> None:
+    """Write the listening test as the file `page`.
+
+    Args:
+        page, marker: The file, and what marks the clips.
+        named: Name of a clip → the file of which the middle is taken.
+        seconds, progress: As for `run`.
+        level: SNR and audibility, as for `run`.
+        home: Address of the page that the test belongs to, for a link.
+
+    Raises:
+        FileError, AudioError: As `run`.
+    """
+    snr, audibility = level = check_level(*level, marker.card.audibility)
+    clips = []
+    for name, path in named.items():
         clip = make_versions(marker, path, seconds, level)
-        about = {"name": path.relative_to(data).as_posix(), "rate": clip.rate, "snr": round(clip.snr, 2)}
+        about = {"name": name, "rate": clip.rate, "snr": round(clip.snr, 2)}
         clips.append(about | {version: _flac(samples, clip.rate) for version, samples in clip.sounds.items()})
         if progress:
-            progress(len(clips) / len(chosen))
-    content = {
-        "model": marker.card.name,
-        "snr": level[0],
-        "audibility": level[1],
-        "anchor_db": ANCHOR_DB,
-        "clips": clips,
-    }
+            progress(len(clips) / len(named))
+    content = {"model": marker.card.name, "snr": snr, "audibility": audibility, "anchor_db": ANCHOR_DB, "clips": clips}
     identity = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]  # answers belong to what was heard
-    text = json.dumps({"id": identity, **content}).replace("<", "\\u003c")  # no name ends the script element
+    data = json.dumps({"id": identity, "home": home, **content})
     template = resources.files("ideaw.bench.reports").joinpath(LISTEN_FILE).read_text("utf-8")
-    write_text(page, template.replace("@DATA@", text))
-    return Page(page, marker.card.name, len(clips), len(paths) - len(long_enough))
+    write_text(page, template.replace("@DATA@", data.replace("<", "\\u003c")))  # no name ends the script element
 
 
 def make_versions(marker: Marker, path: Path, seconds: float, level: MarkLevel = (None, None)) -> Versions:
@@ -113,7 +134,7 @@ def make_versions(marker: Marker, path: Path, seconds: float, level: MarkLevel =
 
     Where the anchor would clip, all three are made fainter by the same factor. All fade in and out alike.
     """
-    host, rate = _excerpt(path, seconds)
+    host, rate = excerpt(path, seconds)
     try:
         residual = marker.embed(host, rate, SHORT_MESSAGE, snr=level[0], audibility=level[1]) - host
     except AudioError as problem:
@@ -130,13 +151,13 @@ def make_versions(marker: Marker, path: Path, seconds: float, level: MarkLevel =
     return Versions(rounded, rate, float(ratio))
 
 
-def _may_last(path: Path, seconds: float) -> bool:
+def may_last(path: Path, seconds: float) -> bool:
     """Whether a file claims to be long enough for a clip, or does not say."""
     with open_audio(path) as source:
         return source.num_samples is None or source.num_samples >= round(seconds * source.rate)
 
 
-def _excerpt(path: Path, seconds: float) -> tuple[NDArray[np.float64], int]:
+def excerpt(path: Path, seconds: float) -> tuple[NDArray[np.float64], int]:
     """The middle of a file, `(n, channels)`, and its rate in Hz; the beginning if its length is not known before."""
     with open_audio(path) as source:
         if source.channels > _MAX_FLAC_CHANNELS:

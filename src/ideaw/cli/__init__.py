@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from ideaw.cli import attack, bench, capacity, compare, console, demo, detect, embed, export, keygen, models, train
+from ideaw.cli import (
+    attack,
+    bench,
+    capacity,
+    compare,
+    console,
+    demo,
+    detect,
+    embed,
+    export,
+    keygen,
+    models,
+    serve,
+    train,
+)
 from ideaw.errors import IdeawError
 
 app = typer.Typer(
@@ -20,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (embed, detect, capacity, compare, attack, models, keygen, demo, train, export):
+for command in (embed, detect, capacity, compare, attack, serve, models, keygen, demo, train, export):
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
 

@@ -1,4 +1,4 @@
-"""`ideaw demo`: the packaged music marked, compressed to MP3, cut, and its message found."""
+"""`ideaw demo`: the packaged music marked, compressed to MP3, cut, and its message found; or all of it as a site."""
 
 import tempfile
 import time
@@ -13,6 +13,8 @@ from ideaw.audio.formats import Encoding
 from ideaw.audio.read import read_audio
 from ideaw.audio.write import write_audio
 from ideaw.cli import console, options
+from ideaw.cli.extras import extra
+from ideaw.errors import IdeawError
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality.fidelity import lowest_snr, snr
 
@@ -25,10 +27,31 @@ DEMO_CUT_SECONDS = (1.234, 3.3)
 
 def demo(
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this folder.")] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write a site to listen to instead: players, pictures, attacked copies, tables."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --site: a folder of audio files to show.", show_default="the packaged sounds"
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="With --data: at most so many files, evenly spaced.")] = 6,
+    home: Annotated[
+        str | None, typer.Option(metavar="URL", help="With --site: the address of the page that it belongs to.")
+    ] = None,
     model: options.Model = None,
     threads: options.Threads = None,
 ) -> None:
-    """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds."""
+    """Mark the packaged sample, compress it, cut it, and find the mark: offline, in seconds. Or write a demo site."""
+    if site is None and data is not None:
+        raise IdeawError("--data is shown by --site; give the folder of the site too")
+    if site is not None:
+        _write_site(site, data, limit, home, ideaw.load(model, threads=threads))
+        return
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         found = _show(keep, model, threads)
@@ -36,6 +59,18 @@ def demo(
         with tempfile.TemporaryDirectory(prefix="ideaw-demo-") as folder:
             found = _show(Path(folder), model, threads)
     raise typer.Exit(0 if found else 1)
+
+
+def _write_site(folder: Path, data: Path | None, limit: int, home: str | None, marker: ideaw.Marker) -> None:
+    with extra("bench", "the demo as a site"):
+        from ideaw.bench.demo.pages import INDEX_PAGE
+        from ideaw.bench.demo.site import write_site
+
+    with console.progress("marking and attacking sounds") as progress:
+        made = write_site(folder, _message(marker.message_bits), marker, data, limit, home, progress=progress)
+    count = f"{len(made.shown)} sound{'' if len(made.shown) == 1 else 's'}"
+    told = f"model {made.model}, {count}, {made.num_bytes / 1e6:.1f} MB"
+    console.say(f"{made.path / INDEX_PAGE}: {told}; open it in a browser")
 
 
 def _show(folder: Path, model: str | None, threads: int | None) -> bool:

@@ -1,21 +1,18 @@
 """`ideaw detect`: look for a message in files."""
 
-import dataclasses
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import ideaw
 from ideaw.audio.read import read_audio
 from ideaw.cli import console, options, outputs
-from ideaw.cli.embed import message_kind
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
-from ideaw.payload.message import Content
-from ideaw.results import Detection, Segment
+from ideaw.results import Detection, Segment, detection_as_json, key_name
 
 DEFAULT_LONGEST_SECONDS = 6 * 3600.0
 """A file that is longer is refused, since a small compressed file may hold days of silence."""
@@ -86,7 +83,7 @@ def detect(
             exit_code = EXIT_ERROR
             continue
         exit_code = max(exit_code, EXIT_FOUND if detection.found else EXIT_NOT_FOUND)
-        answers.append({"file": str(path)} | _as_json(detection, names))
+        answers.append({"file": str(path)} | detection_as_json(detection, names))
         if not as_json:
             _say(path, detection, names, speeds)
     if as_json:
@@ -120,37 +117,5 @@ def _draw(plot: Path, path: Path, detection: Detection) -> None:
     outputs.write(plot, plots.detection(recording.samples, recording.rate, detection, path.name, plot.suffix))
 
 
-def _key_name(detected: Detection | Segment, names: KeyFileNames) -> str | None:
-    """The file of the key; None where there is none."""
-    return None if detected.key is None else names[detected.key]
-
-
 def _key_note(detected: Detection | Segment, names: KeyFileNames) -> str:
-    return f", key {_key_name(detected, names)}" if detected.key and len(names) > 1 else ""
-
-
-def _as_json(detection: Detection, names: KeyFileNames) -> dict[str, Any]:
-    """A detection as JSON has it: bytes in hexadecimal digits, bits as a string of 0 and 1."""
-    return {
-        "found": detection.found,
-        "status": detection.status,
-        "message": _digits(detection.message),
-        "kind": message_kind(detection.message),
-        "messages": [_digits(message) for message in detection.messages],
-        "p_value": detection.p_value,
-        "speed": round(detection.speed, 4),
-        "segments": [_segment_as_json(segment, names) for segment in detection.segments],
-        "key": _key_name(detection, names),
-        "key_fingerprint": detection.key,
-    }
-
-
-def _segment_as_json(segment: Segment, names: KeyFileNames) -> dict[str, Any]:
-    fields = dataclasses.asdict(segment) | {"message": _digits(segment.message), "key": _key_name(segment, names)}
-    return fields | {"key_fingerprint": segment.key}
-
-
-def _digits(content: Content | None) -> str | None:
-    if isinstance(content, bytes):
-        return content.hex()
-    return "".join(map(str, content)) if isinstance(content, tuple) else content
+    return f", key {key_name(detected, names)}" if detected.key and len(names) > 1 else ""

@@ -11,8 +11,9 @@ from ideaw.audio.read import open_audio
 from ideaw.cli import console, options, outputs
 from ideaw.engine.gain import check_level, describe_level
 from ideaw.errors import MessageError
-from ideaw.payload.message import Content, Message
+from ideaw.payload.message import Message
 from ideaw.quality.fidelity import lowest_snr
+from ideaw.results import message_kind
 
 
 def embed(
@@ -32,7 +33,9 @@ def embed(
     as_json: options.Json = False,
 ) -> None:
     """Put a message into every second of an audio file; format, length, channels and usual tags stay."""
-    content = _content(message, bits, hexadecimal)
+    if bits and hexadecimal:
+        raise MessageError("a message is either --bits or --hex, not both")
+    content = Message.written(message, "bits" if bits else "hex" if hexadecimal else "text").content
     outputs.check_audio(source, target)
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
     with console.progress(f"marking {source.name}") as progress:
@@ -47,24 +50,6 @@ def embed(
     else:
         lowest = "before it is coded" if measured is None else f"lowest SNR of a second {measured:.1f} dB"
         console.say(f"{target}: holds {Message(content)}, {describe_level(*level)}, {lowest}")
-
-
-def message_kind(content: Content | None) -> str | None:
-    """What a message is, in a word."""
-    return None if content is None else {str: "text", bytes: "bytes", tuple: "bits"}[type(content)]
-
-
-def _content(given: str, bits: bool, hexadecimal: bool) -> Content:
-    if bits and hexadecimal:
-        raise MessageError("a message is either --bits or --hex, not both")
-    if bits:
-        return Message.of_digits(given).content
-    if not hexadecimal:
-        return given
-    try:
-        return bytes.fromhex(given)
-    except ValueError:
-        raise MessageError(f'"{given}" is not hexadecimal; give two digits, 0 to f, for each byte') from None
 
 
 def _lowest_snr(source: Path, target: Path) -> float | None:

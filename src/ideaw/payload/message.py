@@ -13,7 +13,7 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ Content: TypeAlias = str | bytes | tuple[int, ...]
 
 MessageLike: TypeAlias = str | bytes | Iterable[int | bool]
 """A message as users give it: text, bytes, or a sequence of zeros and ones."""
+
+Notation: TypeAlias = Literal["text", "hex", "bits"]
+"""How somebody writes a message down: text, bytes in hexadecimal digits, or bits as zeros and ones."""
 
 KIND_BITS = 3
 TEXT_KIND, BITS_KIND, FULL_BITS_KIND, LONG_KIND = 0, 5, 6, 7
@@ -113,6 +116,22 @@ class Message:
                 "a sequence is taken as bits, and these are not all 0 or 1; give text or bytes otherwise"
             )
         return cls(tuple(int(value) for value in values))
+
+    @classmethod
+    def written(cls, text: str, kind: Notation) -> "Message":
+        """Make a message of what somebody wrote down: as it is, or bytes or bits in their digits.
+
+        Raises:
+            MessageError: There are other characters than digits.
+        """
+        if kind == "text":
+            return cls(text)
+        if kind == "bits":
+            return cls.of_digits(text)
+        try:
+            return cls(bytes.fromhex(text))
+        except ValueError:
+            raise MessageError(f'"{text}" is not hexadecimal; give two digits, 0 to f, for each byte') from None
 
     @classmethod
     def of_digits(cls, digits: str) -> "Message":

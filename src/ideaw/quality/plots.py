@@ -5,7 +5,7 @@ Drawn without pyplot, so that nothing depends on a display; needs matplotlib, fr
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 import numpy as np
@@ -39,6 +39,12 @@ SPECTROGRAM_RANGE_DB = 90.0
 NOISE_TO_MASK_RANGE_DB = 60.0
 """dB of noise to mask that are shown, below the highest."""
 
+PANEL_INCHES = (6.0, 2.9)
+"""Width and height of a panel that is a file of its own."""
+
+PANEL_COLUMNS = 700
+"""Points across a panel, which is a smaller picture than others."""
+
 DETAIL_SAMPLES = 100
 """Samples of a waveform that are shown closely, around its peak."""
 
@@ -47,6 +53,9 @@ Clips = Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]]
 
 _INK = "#010203"
 """Where an SVG picture has this colour, it gets that of the text around it."""
+
+_SCHEMES = b"<style>:root{color:#1c2330}@media(prefers-color-scheme:dark){:root{color:#e6e9ee}}</style>"
+"""Gives an SVG picture in a file of its own the colour of text in light and dark pages."""
 
 _HOST, _RESIDUAL, _MARKED, _UNREAD = "#8a96a8", "#d1495b", "#2a9d8f", "#e9a23b"
 
@@ -110,11 +119,7 @@ def comparison(
     first, second = mix(host), mix(marked)
     figure = Figure(figsize=(10, 12.5), dpi=120, layout="constrained")
     grid = figure.add_gridspec(4, 2)
-    waves = figure.add_subplot(grid[0, :])
-    _draw_waveform(waves, first, rate, _HOST, "original")
-    _draw_waveform(waves, RESIDUAL_GAIN * (second - first), rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}")
-    waves.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(first) / rate))
-    waves.legend(loc="upper right", ncols=2)
+    _draw_with_residual(figure.add_subplot(grid[0, :]), first, second - first, rate, "original")
     _draw_noise_to_mask(figure.add_subplot(grid[1, :]), masking, len(first) / rate)
     spectra = {
         "Original": _spectrogram(first),
@@ -129,6 +134,53 @@ def comparison(
     figure.colorbar(picture, ax=panels, label="level in dB")
     _draw_most_audible(figure.add_subplot(grid[3, 1]), masking)
     return _render(figure, suffix)
+
+
+def panels(host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, masking: Masking) -> dict[str, bytes]:
+    """The panels of `comparison` as SVG files of their own, for pages that are light or dark.
+
+    Args:
+        host, marked: `(n, channels)` at `rate` Hz.
+        masking: Of both.
+
+    Returns:
+        "waveform", "noise-to-mask", "host" and "difference" (spectrograms), "moment" → the content of a file.
+    """
+    first, second = mix(host), mix(marked)
+    seconds, residual = len(first) / rate, second - first
+    top = float(_spectrogram(first).max())
+
+    def spectrogram(figure: Figure, signal: NDArray[np.floating], title: str) -> None:
+        axes = figure.add_subplot()
+        picture = _draw_spectrogram(axes, _spectrogram(signal), top, seconds, rate)
+        axes.set_title(title)
+        figure.colorbar(picture, ax=axes, label="level in dB")
+
+    draw: dict[str, Callable[[Figure], None]] = {
+        "waveform": lambda figure: _draw_with_residual(
+            figure.add_subplot(), first, residual, rate, "host", columns=PANEL_COLUMNS
+        ),
+        "noise-to-mask": lambda figure: _draw_noise_to_mask(figure.add_subplot(), masking, seconds, legend_columns=2),
+        "host": lambda figure: spectrogram(figure, first, "Spectrogram of the host"),
+        "difference": lambda figure: spectrogram(figure, residual, "Spectrogram of the difference"),
+        "moment": lambda figure: _draw_most_audible(figure.add_subplot(), masking, "host"),
+    }
+    drawn = {}
+    with rc_context(
+        {
+            "text.color": _INK,
+            "axes.labelcolor": _INK,
+            "xtick.color": _INK,
+            "ytick.color": _INK,
+            "legend.frameon": False,
+            "font.size": 9,
+        }
+    ):
+        for name, fill_in in draw.items():
+            figure = Figure(figsize=PANEL_INCHES, dpi=84, layout="constrained")
+            fill_in(figure)
+            drawn[name] = _adaptive(figure, name)
+    return drawn
 
 
 def waveforms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
@@ -191,7 +243,7 @@ def detection(samples: NDArray[np.floating], rate: int, result: Detection, name:
             color=colour,
             edgecolor="white",
         )
-    scores.axhline(TRACK_SCORE_OFFSET, color="black", lw=0.8, ls="--", label="a second makes a track stronger")
+    scores.axhline(TRACK_SCORE_OFFSET, color=_INK, lw=0.8, ls="--", label="a second makes a track stronger")
     scores.legend(loc="upper right")
     if result.segments:
         waves.legend(loc="upper right")
@@ -201,39 +253,62 @@ def detection(samples: NDArray[np.floating], rate: int, result: Detection, name:
     return _render(figure, suffix)
 
 
-def _draw_waveform(axes: Axes, signal: NDArray[np.floating], rate: int, colour: str, label: str = "") -> None:
+def _draw_waveform(
+    axes: Axes,
+    signal: NDArray[np.floating],
+    rate: int,
+    colour: str,
+    label: str = "",
+    columns: int = PLOT_COLUMNS,
+) -> None:
     """Draw `(n,)` over seconds."""
-    if len(signal) <= PLOT_COLUMNS:
+    if len(signal) <= columns:
         axes.plot(np.arange(len(signal)) / rate, signal, color=colour, lw=0.8, label=label)
         return
-    starts = np.linspace(0, len(signal), PLOT_COLUMNS, endpoint=False).astype(np.int64)
+    starts = np.linspace(0, len(signal), columns, endpoint=False).astype(np.int64)
     lowest, highest = (bound.reduceat(signal, starts) for bound in (np.minimum, np.maximum))
     axes.fill_between(starts / rate, lowest, highest, color=colour, lw=0.4, label=label)
 
 
-def _draw_noise_to_mask(axes: Axes, masking: Masking, seconds: float) -> None:
+def _draw_with_residual(
+    axes: Axes,
+    host: NDArray[np.floating],
+    residual: NDArray[np.floating],
+    rate: int,
+    name: str,
+    columns: int = PLOT_COLUMNS,
+) -> None:
+    """Draw `(n,)` and its amplified residual over seconds; `name` is what the first is called."""
+    _draw_waveform(axes, host, rate, _HOST, name, columns)
+    _draw_waveform(axes, RESIDUAL_GAIN * residual, rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}", columns)
+    axes.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(host) / rate))
+    axes.margins(y=0.2)  # the legend stands above the waveform
+    axes.legend(loc="upper right", ncols=2)
+
+
+def _draw_noise_to_mask(axes: Axes, masking: Masking, seconds: float, legend_columns: int = 4) -> None:
     """Draw noise to mask over time: the mean over bands, the worst band, and the most audible moment."""
     ratios, peaks = masking.frame_ratios, masking.excess.max(1)
     times = masking.seconds
     starts = np.unique(np.linspace(0, len(ratios), min(len(ratios), PLOT_COLUMNS), endpoint=False).astype(np.int64))
     for values, colour, label in ((peaks, _UNREAD, "worst band"), (ratios, _RESIDUAL, "mean over bands")):
         axes.plot(times[starts], np.maximum.reduceat(values, starts), color=colour, lw=0.8, label=label)
-    axes.axhline(0, color="black", lw=0.8, ls="--", label="masking curve")
+    axes.axhline(0, color=_INK, lw=0.8, ls="--", label="masking curve")
     moment = masking.most_audible
-    axes.plot(times[moment], ratios[moment], "v", color="black", label=f"most audible, at {times[moment]:.2f} s")
+    axes.plot(times[moment], ratios[moment], "v", color=_INK, label=f"most audible, at {times[moment]:.2f} s")
     top = max(10.0, float(peaks.max()) + 3)
     axes.set(xlim=(0, seconds), ylim=(top - NOISE_TO_MASK_RANGE_DB, top))
     axes.set(title="Noise to mask", xlabel="time in s", ylabel="difference over curve in dB")
-    axes.legend(loc="lower right", ncols=4, fontsize=8)
+    axes.legend(loc="lower right", ncols=legend_columns, fontsize=8)
     axes.grid(alpha=0.3)
 
 
-def _draw_most_audible(axes: Axes, masking: Masking) -> None:
-    """Draw the frame of the most noise to mask over frequency."""
+def _draw_most_audible(axes: Axes, masking: Masking, name: str = "original") -> None:
+    """Draw the frame of the most noise to mask over frequency; `name` is what the first recording is called."""
     frame = masking.most_audible
     for what, level, colour in (
-        ("original", masking.host, _HOST),
-        ("masking curve", masking.curve, "black"),
+        (name, masking.host, _HOST),
+        ("masking curve", masking.curve, _INK),
         ("difference", masking.noise, _RESIDUAL),
     ):
         axes.semilogx(masking.hertz, level[frame], color=colour, label=what)
@@ -270,6 +345,19 @@ def _draw_spectrogram(axes: Axes, spectrum: NDArray[np.float32], top: float, sec
         vmax=top,
         cmap="magma",
     )
+
+
+def _adaptive(figure: Figure, name: str) -> bytes:
+    """An SVG file without a background, with text and black lines in a colour that suits the page."""
+    for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+        patch.set_alpha(0)
+    for axes in figure.axes:
+        for spine in axes.spines.values():
+            spine.set_color(_HOST)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        drawn = _render(figure, ".svg", Date=None).replace(_INK.encode(), b"currentColor")
+    start = drawn.index(b">", drawn.index(b"<svg")) + 1
+    return drawn[:start] + _SCHEMES + drawn[start:]
 
 
 def _render(figure: Figure, suffix: str, **metadata: str | None) -> bytes:

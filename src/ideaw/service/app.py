@@ -1,0 +1,80 @@
+"""The application: routes, page and door, and what runs behind them from its start to its end."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from ideaw.service import routes
+from ideaw.service.callers import Callers
+from ideaw.service.door import Door
+from ideaw.service.folder import private_folder
+from ideaw.service.metrics import Metrics
+from ideaw.service.pool import Pool
+from ideaw.service.refusals import Refusal
+from ideaw.service.settings import Settings
+from ideaw.service.uploads import Receiver
+
+PAGE = Path(__file__).parent / "page"
+
+CLIENT_IS_GONE = 499
+"""The status in log and metrics of a request whose client did not wait; nobody receives it."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service with these settings, as an ASGI application; its workers start and stop with its lifespan."""
+    metrics = Metrics()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        pool = Pool(settings, metrics)
+        with private_folder() as folder:
+            try:
+                await pool.start()
+                receiver = Receiver(folder, settings.limits, metrics)
+                yield {"service": routes.Service(settings, pool, receiver, metrics)}
+            finally:
+                await pool.stop()
+
+    app = FastAPI(
+        title="ideaw",
+        summary="Put an inaudible, robust message into audio, and find it again.",
+        version=metadata.version("ideaw"),
+        docs_url=None,  # their pages would load scripts from another host
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(routes.router)
+    app.mount("/static", StaticFiles(directory=PAGE))
+    app.add_middleware(Door, callers=Callers(settings), names=settings.names, metrics=metrics)
+    app.add_exception_handler(Refusal, _refuse)
+    app.add_exception_handler(HTTPException, _refuse_route)
+    app.add_exception_handler(ClientDisconnect, _note_absence)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(PAGE / "index.html")
+
+    return app
+
+
+async def _refuse(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Refusal)
+    return problem.response()
+
+
+async def _refuse_route(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HTTPException)
+    line = f"{request.method} {request.url.path}: {problem.detail.lower()}; GET /openapi.json tells what there is"
+    return Refusal(problem.status_code, line, dict(problem.headers or {})).response()
+
+
+async def _note_absence(request: Request, problem: Exception) -> Response:
+    return Response(status_code=CLIENT_IS_GONE)
