@@ -1,11 +1,11 @@
 """Level by construction: every second keeps its SNR, whatever the audio, and the gain makes no steps."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ideaw.engine.gain import GainEnvelope, fit_to_grid, limit
+from ideaw.engine.gain import GainEnvelope, bound_on_grid, fit_to_grid, limit, limit_on_grid, on_grid
 
 SECOND = 200
 
@@ -107,6 +107,19 @@ def test_seconds_may_come_one_by_one_or_together(limits: list[tuple[float, float
     pieces = [parted.push(part) for part in (values[:first], values[first:]) if len(part)]
     assert np.array_equal(np.concatenate(pieces), together.push(values))
     assert np.array_equal(parted.push(values[:0], last=True), together.push(values[:0], last=True))
+
+
+@settings(deadline=None)
+@given(st.floats(-6, 0), st.floats(0.01, 2), st.sampled_from([0.0, 2.0**-15, 2.0**-7]), st.integers(0, 99))
+def test_a_bound_leaves_what_is_wanted_and_keeps_its_snr(level: float, wanted: float, step: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    audio, residual = rng.standard_normal((2, SECOND, 2)) * [[[10**level, 1]], [[0.01, 0]]]
+    bounds = bound_on_grid(residual, audio, 26, step, np.full(2, wanted))
+    assert bounds[1] == 0
+    for gain in (bounds, np.minimum(bounds, wanted)):
+        assert _keeps(audio, on_grid(residual * gain, step), 26)
+    exact = limit_on_grid(residual, audio, 26, step, np.float64(np.inf))
+    assert (step and bounds[0] >= 2 * wanted) or bounds[0] == exact[0]
 
 
 @given(st.lists(st.floats(1e-3, 1), min_size=2, max_size=6))

@@ -27,7 +27,7 @@ from ideaw.audio.samples import (
 )
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
 from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
-from ideaw.engine.gain import GainEnvelope, limit, limit_on_grid, on_grid
+from ideaw.engine.gain import GainEnvelope, bound_on_grid, limit, limit_on_grid, on_grid
 from ideaw.engine.network import Network, single_threaded_blas, split_hops
 from ideaw.errors import AudioError
 from ideaw.modem.channel import KeyChannels
@@ -229,7 +229,7 @@ class Embedder:
         residual, audio = (_by_second(buffer.get(begin, end), settings.rate) for buffer in (self._mark, self._audio))
         if settings.snr is None:
             targets = self._targets.push(intended, last)
-            bounds = limit_on_grid(residual, audio, MIN_SNR_BY_EAR_DB, settings.step, np.float64(np.inf))
+            bounds = bound_on_grid(residual, audio, MIN_SNR_BY_EAR_DB, settings.step, intended)
             return self._add_mark(np.stack([targets, np.minimum(targets, self._limits.push(bounds, last))], 1))
         possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)
         return self._add_mark(self._limits.push(np.stack([intended, possible], 1), last))
@@ -240,7 +240,7 @@ class Embedder:
         intended, possible = (residual * gains[: len(residual), kind] for kind in range(2))
         added = on_grid(possible, self._settings.step)
         if self._settings.snr is None:
-            added = added * (audio != 0)  # digital silence stays digital silence
+            added[audio == 0] = 0  # digital silence stays digital silence
         marked = restore(audio + added, audio, self._nothing.dtype)
         self._energy += float(np.vdot(audio, audio))
         self._intended += float(np.vdot(intended, intended))

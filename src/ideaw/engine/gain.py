@@ -156,6 +156,29 @@ def limit_on_grid(
     return gains
 
 
+def bound_on_grid(
+    residual: NDArray[np.floating],
+    audio: NDArray[np.floating],
+    snr: float,
+    step: float,
+    wanted: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Gains `(…)` with which a second `(n, …)` of residual keeps its SNR in multiples of `step`.
+
+    Rounding adds at most half a step to each sample. Where that leaves room for gains up to twice those that are
+    `wanted`, it is allowed for instead of tried out.
+    """
+    if not step:
+        return limit_on_grid(residual, audio, snr, step, np.float64(np.inf))
+    allowed, present = np.sqrt(_allowed_energy(audio, snr)), np.sqrt(energy(residual))
+    room = np.maximum(allowed - step / 2 * np.sqrt(len(residual)), 0)
+    bounds = np.divide(room, present, out=np.zeros_like(present), where=present > 0)
+    near = bounds < 2 * wanted
+    return (
+        np.where(near, limit_on_grid(residual, audio, snr, step, np.float64(np.inf)), bounds) if near.any() else bounds
+    )
+
+
 def on_grid(residual: NDArray[np.floating], step: float) -> NDArray[np.floating]:
     """The residual in whole multiples of `step`; as it is for 0."""
     return np.rint(residual / step) * step if step else residual
