@@ -58,6 +58,18 @@ def test_a_file_that_is_no_key_is_refused(tab: Tab, spoken: Path, tmp_path: Path
         assert "key" in tab.problem()
 
 
+def test_audio_that_no_browser_plays_and_audio_without_samples_are_refused(tab: Tab, tmp_path: Path) -> None:
+    tab.expected.append("422")
+    for name, samples, rate, says in (
+        ("slow.wav", np.ones(4_000), 2_000, "This browser cannot play 2000 Hz in 1 channels; convert the file first."),
+        ("empty.wav", np.zeros(0), 16_000, "The audio holds no samples."),
+    ):
+        sf.write(path := tmp_path / name, samples, rate)
+        tab.page.set_input_files("#file", path)
+        tab.page.wait_for_selector("#problem:visible")
+        assert tab.problem() == says
+
+
 def test_silence_cannot_be_marked(tab: Tab, tmp_path: Path) -> None:
     tab.expected.append("422")
     sf.write(silent := tmp_path / "silent.wav", np.zeros(48_000), 16_000)
@@ -128,7 +140,7 @@ def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_pa
         assert tab.page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
 
         tab.load(long)
-        assert "too long to be drawn" in tab.text("#file-facts")
+        assert "too long to be drawn and played here; up to 20 s can be marked" in tab.text("#file-facts")
         assert not tab.page.is_visible("#listening")
         tab.look()
         assert "longer than" in tab.problem()
