@@ -1,6 +1,8 @@
 """What goes wrong is told in one line, to people and to screen readers; and what a stranger may not do."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,15 +81,28 @@ def test_silence_cannot_be_marked(tab: Tab, tmp_path: Path) -> None:
     assert not tab.page.is_visible("#answer")
 
 
+def busy(line: str) -> Callable[[Any], None]:
+    """What answers a request with a line and a time to come again."""
+    answer = {"status": 503, "headers": {"Retry-After": "2"}, "json": {"error": line}}
+    return lambda route: route.fulfill(**answer)
+
+
 def test_a_busy_server_says_when_to_try_again(tab: Tab, spoken: Path) -> None:
     tab.expected.append("503")
     tab.load(spoken)
     assert tab.mark("old") == "Marked, and read back: “old”"
-    busy = {"status": 503, "headers": {"Retry-After": "2"}, "json": {"error": "too much work at once"}}
-    tab.page.route("**/v1/embed", lambda route: route.fulfill(**busy))
-    assert tab.mark() == ""  # nor is the old answer there any more
-    assert tab.problem() == "Too much work at once; try again in 2 s."
-    tab.page.unroute("**/v1/embed")
+    for line, says in (
+        ("too much work at once", "Too much work at once; try again in 2 s."),
+        (
+            "too much is being uploaded at once; try again later",
+            "Too much is being uploaded at once; try again in 2 s.",
+        ),
+        ("more than 3 requests in a minute; wait 2 s", "More than 3 requests in a minute; try again in 2 s."),
+    ):
+        tab.page.route("**/v1/embed", busy(line))
+        assert tab.mark() == ""  # nor is the old answer there any more
+        assert tab.problem() == says
+        tab.page.unroute("**/v1/embed")
     assert tab.mark() == "Marked, and read back: “ab12”"
     assert tab.problem() == ""
 
