@@ -1,4 +1,4 @@
-# The service in a container: no compiler, no shell tools, a user without rights, and nothing written but under /tmp.
+# The service in a container: no compiler, a user without rights, and nothing written but under /tmp.
 #
 #   docker build --tag ideaw .
 #   docker run --read-only --tmpfs /tmp:mode=1777,size=6g --cap-drop ALL --security-opt no-new-privileges \

@@ -8,6 +8,7 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
+from ideaw.quality.comparison import TIME_POINTS
 from tests.cli.conftest import run
 
 
@@ -55,6 +56,10 @@ def test_the_place_of_the_most_audible_difference_is_told(
     sf.write(tmp_path / "changed.wav", changed, 16_000, subtype="FLOAT")
     told = json.loads(run("compare", spoken, tmp_path / "changed.wav", "--json").out)
     assert told["most_audible_seconds"] == pytest.approx(2, abs=0.04)
+    over_time = told["noise_to_mask_over_time"]
+    assert len(over_time) == TIME_POINTS
+    assert 6 * over_time.index(max(over_time)) / TIME_POINTS == pytest.approx(2, abs=0.06)
+    assert max(over_time) == pytest.approx(told["most_audible_noise_to_mask"], abs=0.05)
 
 
 def test_what_lies_before_an_onset_and_in_digital_silence_is_told(
@@ -122,7 +127,9 @@ def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: 
     told = json.loads(ran.out)
     assert 0 < told.pop("masked") < 1  # what silence does not mask may still be too faint to be heard
     assert told.pop("noise_to_mask") > 20
-    assert told.pop("most_audible_noise_to_mask") > 20
+    highest = told.pop("most_audible_noise_to_mask")
+    assert highest > 20
+    assert max(told.pop("noise_to_mask_over_time")) == pytest.approx(highest, abs=0.06)
     assert told.pop("most_audible_seconds") < 2
     none = dict.fromkeys(("snr", "lowest_snr", "pesq", "stoi", "before_onsets_dbfs", "before_onsets_seconds"))
     assert told == none | {"onsets": 0, "digital_silence_changed": True, "equal": False}

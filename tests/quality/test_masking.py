@@ -48,6 +48,14 @@ def test_the_most_audible_moment_is_where_the_noise_is(speech: NDArray[np.float3
     assert heard.frame_ratios[heard.most_audible] > np.delete(heard.frame_ratios, heard.most_audible).max()
 
 
+def test_over_time_every_stretch_tells_its_most_audible_frame(speech: NDArray[np.float32]) -> None:
+    heard = masking(speech, speech + 0.001 * np.random.default_rng(0).standard_normal(len(speech)))
+    frames = len(heard.silent)
+    assert np.array_equal(heard.over_time(10 * frames), heard.frame_ratios)
+    stretches = [heard.frame_ratios[i * frames // 7 : (i + 1) * frames // 7] for i in range(7)]
+    assert np.array_equal(heard.over_time(7), [stretch.max() for stretch in stretches])
+
+
 def test_frames_of_digital_silence_do_not_make_a_mark_fainter(speech: NDArray[np.float32]) -> None:
     noisy = speech + 0.001 * np.random.default_rng(0).standard_normal(len(speech))
     heard = masking(speech, noisy)

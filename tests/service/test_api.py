@@ -185,6 +185,9 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, bytes], int, str]] = [
     ("embed", {"message": "hey"}, {"file": b""}, 415, "empty"),
     ("embed", {"message": "hey"}, {"file": b"silence"}, 422, "silent"),
     ("embed", {"message": "hey"}, {"file": b"short"}, 422, "at least 1 s"),
+    ("preview", {}, {"file": b"nothing"}, 422, "no samples"),
+    ("attack", {"attack": "noise"}, {"file": b"nothing"}, 422, "no samples"),
+    ("compare", {}, {"original": b"nothing", "marked": b"nothing"}, 422, "no samples"),
     ("detect", {"speeds": "warp"}, {"file": b"speech"}, 400, "speeds"),
     ("detect", {}, {"file": b"RIFF\0\0\0\0WAVE"}, 415, "damaged"),
     ("attack", {"attack": "../secret"}, {"file": b"speech"}, 400, "attack"),
@@ -197,7 +200,8 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, bytes], int, str]] = [
 def test_what_cannot_be_done_is_refused_in_one_line(
     private: Running, spoken: Path, route: str, data: dict[str, str], files: dict[str, bytes], status: int, says: str
 ) -> None:
-    stands_for = {b"speech": spoken.read_bytes(), b"silence": wav(np.zeros(32_000)), b"short": wav(np.ones(8_000))}
+    made = {b"silence": np.zeros(32_000), b"short": np.ones(8_000), b"nothing": np.zeros(0)}
+    stands_for = {b"speech": spoken.read_bytes()} | {content: wav(samples) for content, samples in made.items()}
     sent = {name: (f"{name}.wav", stands_for.get(content, content)) for name, content in files.items()}
     answer = private.post(route, data, **(sent or {"unused": ("none", b"")}))
     assert answer.status_code == status, answer.text

@@ -26,7 +26,7 @@ LIMITS: dict[str, Any] = {
     "bytes": 2_000_000,
     "seconds": 20.0,
     "values": 8_000_000,
-    "job_seconds": 20.0,
+    "job_seconds": PATIENCE_SECONDS,
     "waiting": 1,
     "uploads": 3,
     "held_bytes": 3_000_000,
@@ -45,15 +45,28 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The same, but it waits for clients as long as tests do: for what happens while several do not go on."""
+    limits = LIMITS | {"patience_seconds": PATIENCE_SECONDS}
+    with service(tmp_path_factory.mktemp("patient"), workers=1, limits=limits) as running:
+        yield running
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_left(strict: Running) -> Iterator[None]:
-    """After every test: no file, no upload, no job, one worker and one guard; and the service still serves."""
+def nothing_is_left(strict: Running, patient: Running) -> Iterator[None]:
+    """After every test: no file, no upload, no job, one worker and one guard; and the services still serve."""
     yield
-    wait_until(lambda: strict.uploads == [], "the folder is empty")
-    wait_until(lambda: strict.metric("ideaw_uploads") == 0, "no upload is open")
-    wait_until(lambda: strict.metric("ideaw_workers_busy") == strict.metric("ideaw_jobs_waiting") == 0, "no job")
-    wait_until(lambda: len(children(strict.process.pid)) == 2, "one worker and one guard")
-    assert strict.client.get("/health").status_code == 200
+    check_nothing_is_left(strict)
+    check_nothing_is_left(patient)
+
+
+def check_nothing_is_left(running: Running) -> None:
+    wait_until(lambda: running.uploads == [], "the folder is empty")
+    wait_until(lambda: running.metric("ideaw_uploads") == 0, "no upload is open")
+    wait_until(lambda: running.metric("ideaw_workers_busy") == running.metric("ideaw_jobs_waiting") == 0, "no job")
+    wait_until(lambda: len(children(running.process.pid)) == 2, "one worker and one guard")
+    assert running.client.get("/health").status_code == 200
 
 
 def workers_of(running: Running) -> list[int]:
@@ -167,13 +180,13 @@ def test_a_body_that_drips_is_answered(strict: Running) -> None:
         assert b" 408 " in received
 
 
-def test_half_an_upload_leaves_nothing(strict: Running) -> None:
+def test_half_an_upload_leaves_nothing(patient: Running) -> None:
     gone = 'ideaw_requests_total{route="/v1/detect",status="499"}'
-    before = strict.metric(gone)
-    with strict.connect() as connection:
+    before = patient.metric(gone)
+    with patient.connect() as connection:
         connection.sendall(f"{HEAD}Content-Length: 100000\r\n\r\n".encode() + OPENING + b"x" * 50_000)
-        wait_until(lambda: strict.uploads != [], "the upload has begun")
-    wait_until(lambda: strict.metric(gone) == before + 1, "the absence is noted")
+        wait_until(lambda: patient.uploads != [], "the upload has begun")
+    wait_until(lambda: patient.metric(gone) == before + 1, "the absence is noted")
 
 
 def test_a_client_that_stops_reading_is_let_go(strict: Running) -> None:
@@ -181,11 +194,11 @@ def test_a_client_that_stops_reading_is_let_go(strict: Running) -> None:
     sf.write(silence, np.zeros((3_800_000, 2), np.int16), 192_000, format="FLAC")
     body = OPENING + silence.getvalue() + CLOSING
     head = HEAD.replace("detect", "preview") + f"Content-Length: {len(body)}\r\n\r\n"
+    route = 'ideaw_requests_total{route="/v1/preview",status="200"}'
+    before = strict.metric(route)
     with strict.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         connection.sendall(head.encode() + body)
-        route = 'ideaw_requests_total{route="/v1/preview",status="200"}'
-        before = strict.metric(route)
         first = connection.recv(1_000)
         assert b"200 OK" in first
         wait_until(lambda: strict.metric(route) == before + 1, "the answer is given up")
@@ -279,32 +292,32 @@ def test_a_head_that_is_too_long_is_refused(strict: Running) -> None:
         assert (status, body.startswith('{"error"')) == (400, True)
 
 
-def test_so_many_uploads_at_once_are_refused_and_no_more(strict: Running, spoken: Path) -> None:
+def test_so_many_uploads_at_once_are_refused_and_no_more(patient: Running, spoken: Path) -> None:
     declared = f"{HEAD}Content-Length: 1000000\r\n\r\n".encode()
-    with strict.connect() as first, strict.connect() as second, strict.connect() as third:
+    with patient.connect() as first, patient.connect() as second, patient.connect() as third:
         for connection in (first, second, third):
             connection.sendall(declared + OPENING)
-        wait_until(lambda: strict.metric("ideaw_uploads") == 3, "three uploads are open")
-        answer = strict.post("detect", file=spoken)
+        wait_until(lambda: patient.metric("ideaw_uploads") == 3, "three uploads are open")
+        answer = patient.post("detect", file=spoken)
         assert (answer.status_code, "uploads" in answer.json()["error"]) == (503, True)
         assert int(answer.headers["retry-after"]) > 0
-    wait_until(lambda: strict.metric("ideaw_uploads") == 0, "they are gone")
-    assert strict.post("detect", file=spoken).status_code == 200
+    wait_until(lambda: patient.metric("ideaw_uploads") == 0, "they are gone")
+    assert patient.post("detect", file=spoken).status_code == 200
 
 
-def test_the_disk_is_not_filled(strict: Running, spoken: Path) -> None:
+def test_the_disk_is_not_filled(patient: Running, spoken: Path) -> None:
     declared = f"{HEAD}Content-Length: 1900000\r\n\r\n".encode()
-    with strict.connect() as first, strict.connect() as second:
+    with patient.connect() as first, patient.connect() as second:
         for connection in (first, second):
             connection.sendall(declared + OPENING + b"x" * 1_499_000)
-        held = lambda: sum(file.stat().st_size for folder in strict.uploads for file in folder.iterdir())  # noqa: E731
+        held = lambda: sum(file.stat().st_size for folder in patient.uploads for file in folder.iterdir())  # noqa: E731
         wait_until(lambda: held() > 2_900_000, "both have arrived so far")
-        answer = strict.post("detect", file=spoken)
+        answer = patient.post("detect", file=spoken)
         assert (answer.status_code, "too much" in answer.json()["error"]) == (503, True)
 
 
-def test_more_connections_than_are_served_are_answered(strict: Running) -> None:
-    opened = [strict.connect() for _ in range(520)]
+def test_more_connections_than_are_served_are_answered(patient: Running) -> None:
+    opened = [patient.connect() for _ in range(520)]
     try:
         status, body = answer_on(opened[-1])
         assert (status, "connections" in body) == (503, True)

@@ -20,6 +20,9 @@ from ideaw.quality.onsets import Onsets, onsets
 PIECE_SAMPLES = 10 * SAMPLE_RATE
 """Length of the pieces that PESQ and STOI are averaged over, since both are made for single sentences."""
 
+TIME_POINTS = 300
+"""Points of the noise-to-mask ratio over time, at most: enough for a picture, and few enough for JSON."""
+
 Samples = NDArray[np.float32]
 
 
@@ -56,7 +59,11 @@ class Comparison:
         return (nan, nan) if self.equal else moment
 
     def as_json(self) -> dict[str, Any]:
-        """All measures by name; None for what is infinite or cannot be measured."""
+        """All measures by name; None for what is infinite or cannot be measured.
+
+        Noise to mask over time is told of equally long stretches, the most audible frame of each; of none where nothing
+        differs.
+        """
         highest, moment = self.most_audible
         values = {
             "snr": self.snr,
@@ -75,7 +82,9 @@ class Comparison:
             "digital_silence_changed": self.starts.silence_changed,
             "equal": self.equal,
         }
-        return {name: _finite(value) for name, value in values.items()} | exact
+        over_time = () if self.equal else self.audibility.over_time(TIME_POINTS)
+        curve = {"noise_to_mask_over_time": [round(float(ratio), 1) for ratio in over_time]}
+        return {name: _finite(value) for name, value in values.items()} | exact | curve
 
 
 def compare_recordings(original: Recording, copy: Recording, names: tuple[object, object]) -> Comparison:

@@ -75,6 +75,12 @@ class Masking:
         """The frame with the highest mean noise-to-mask ratio, of digital silence too."""
         return int(self.frame_ratios.argmax())
 
+    def over_time(self, most: int) -> NDArray[np.float64]:
+        """(at most `most`,) noise-to-mask ratio in dB of the most audible frame in each of equally long stretches."""
+        frames = len(self.silent)
+        count = min(most, frames)
+        return np.asarray(np.maximum.reduceat(self.frame_ratios, np.arange(count) * frames // count))
+
 
 def masking(host: NDArray[np.floating], marked: NDArray[np.floating]) -> Masking:
     """Compare `marked - host` with what the host masks.

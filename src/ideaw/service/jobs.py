@@ -212,6 +212,8 @@ def _bounded(opened: Source, longest: float, values: int) -> Iterator[NDArray[np
         if count > most * opened.rate:
             raise _too_long(most)
         yield block
+    if not count:
+        raise AudioError("the audio holds no samples")
 
 
 def _check_length(opened: Source, longest: float) -> None:

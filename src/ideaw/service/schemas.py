@@ -130,6 +130,9 @@ class ComparisonAnswer(_Strict):
     onsets: int
     digital_silence_changed: bool
     equal: bool
+    noise_to_mask_over_time: list[float] = Field(
+        description="In dB, of the most audible moment in each of equally long stretches; empty where nothing differs."
+    )
 
 
 class AttackAnswer(_Strict):

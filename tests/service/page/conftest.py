@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 START_SECONDS = 60.0
 
+PATIENCE_SECONDS = 120.0
+"""For anything that the page does; nothing takes that long unless it is broken, even where much else runs."""
+
 RECORDED_SECONDS = 6
 """Length of what the fake microphone hears, again and again."""
 
@@ -97,7 +100,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory, speech: NDArray) -> Iterat
     sf.write(heard, speech[: RECORDED_SECONDS * 16_000], 16_000)
     arguments = [*CHROMIUM_ARGUMENTS, f"--use-file-for-fake-audio-capture={heard}"]
     with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=arguments)
+        opened = playwright.chromium.launch(executable_path=program, args=arguments, timeout=1000 * PATIENCE_SECONDS)
         yield opened
         opened.close()
 
@@ -140,7 +143,7 @@ class Tab:
 
     def until(self, expression: str) -> None:
         """Wait until this is true; Playwright's own way evaluates strings in the page, which its policy forbids."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.page.evaluate(expression):
             assert time.monotonic() < deadline, f"never came: {expression}"
             self.page.wait_for_timeout(20)
@@ -178,6 +181,7 @@ def open_tab(browser: Any, window: Any, server: Server) -> Iterator[OpenTab]:
 
         def open_one(url: str = server.url, **options: Any) -> Tab:
             page = opened.enter_context(browser.new_context(**options)).new_page() if options else window
+            page.set_default_timeout(1000 * PATIENCE_SECONDS)
             tab = Tab(page)
             opened.enter_context(_watched(tab, url))
             page.goto(url)

@@ -1,6 +1,8 @@
 """What goes wrong is told in one line, to people and to screen readers; and what a stranger may not do."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +60,18 @@ def test_a_file_that_is_no_key_is_refused(tab: Tab, spoken: Path, tmp_path: Path
         assert "key" in tab.problem()
 
 
+def test_audio_that_no_browser_plays_and_audio_without_samples_are_refused(tab: Tab, tmp_path: Path) -> None:
+    tab.expected.append("422")
+    for name, samples, rate, says in (
+        ("slow.wav", np.ones(4_000), 2_000, "This browser cannot play 2000 Hz in 1 channels; convert the file first."),
+        ("empty.wav", np.zeros(0), 16_000, "The audio holds no samples."),
+    ):
+        sf.write(path := tmp_path / name, samples, rate)
+        tab.page.set_input_files("#file", path)
+        tab.page.wait_for_selector("#problem:visible")
+        assert tab.problem() == says
+
+
 def test_silence_cannot_be_marked(tab: Tab, tmp_path: Path) -> None:
     tab.expected.append("422")
     sf.write(silent := tmp_path / "silent.wav", np.zeros(48_000), 16_000)
@@ -67,15 +81,28 @@ def test_silence_cannot_be_marked(tab: Tab, tmp_path: Path) -> None:
     assert not tab.page.is_visible("#answer")
 
 
+def busy(line: str) -> Callable[[Any], None]:
+    """What answers a request with a line and a time to come again."""
+    answer = {"status": 503, "headers": {"Retry-After": "2"}, "json": {"error": line}}
+    return lambda route: route.fulfill(**answer)
+
+
 def test_a_busy_server_says_when_to_try_again(tab: Tab, spoken: Path) -> None:
     tab.expected.append("503")
     tab.load(spoken)
     assert tab.mark("old") == "Marked, and read back: “old”"
-    busy = {"status": 503, "headers": {"Retry-After": "2"}, "json": {"error": "too much work at once"}}
-    tab.page.route("**/v1/embed", lambda route: route.fulfill(**busy))
-    assert tab.mark() == ""  # nor is the old answer there any more
-    assert tab.problem() == "Too much work at once; try again in 2 s."
-    tab.page.unroute("**/v1/embed")
+    for line, says in (
+        ("too much work at once", "Too much work at once; try again in 2 s."),
+        (
+            "too much is being uploaded at once; try again later",
+            "Too much is being uploaded at once; try again in 2 s.",
+        ),
+        ("more than 3 requests in a minute; wait 2 s", "More than 3 requests in a minute; try again in 2 s."),
+    ):
+        tab.page.route("**/v1/embed", busy(line))
+        assert tab.mark() == ""  # nor is the old answer there any more
+        assert tab.problem() == says
+        tab.page.unroute("**/v1/embed")
     assert tab.mark() == "Marked, and read back: “ab12”"
     assert tab.problem() == ""
 
@@ -128,7 +155,7 @@ def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_pa
         assert tab.page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
 
         tab.load(long)
-        assert "too long to be drawn" in tab.text("#file-facts")
+        assert "too long to be drawn and played here; up to 20 s can be marked" in tab.text("#file-facts")
         assert not tab.page.is_visible("#listening")
         tab.look()
         assert "longer than" in tab.problem()

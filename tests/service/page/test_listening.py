@@ -157,10 +157,50 @@ def test_the_page_tells_what_compare_tells(tab: Tab, tmp_path: Path, speech: NDA
     assert f"{told['snr']:.1f} dB below the audio, and {told['lowest_snr']:.1f} dB" in facts
     assert f"{100 * told['masked']:.0f} % of all moments" in facts
     assert f"{abs(told['most_audible_noise_to_mask']):.1f} dB" in facts
+    highest = max(told["noise_to_mask_over_time"])
+    assert highest == pytest.approx(told["most_audible_noise_to_mask"], abs=0.06)
+    above = np.mean(np.array(told["noise_to_mask_over_time"]) > 0)
+    label = tab.page.get_attribute("#masked", "aria-label")
+    assert label.startswith(f"Difference over masking threshold: {highest:.1f} dB at most")
+    assert float(label.split()[-5]) == pytest.approx(100 * above, abs=0.51)
     assert tab.page.locator("#difference").screenshot() != tab.page.locator("#spectrum").screenshot()
     label = tab.page.get_attribute("#difference", "aria-label")
     assert label.startswith("Spectrogram of the difference between original and marked audio: 0 to 8 kHz")
     assert "louder than the audio above" in tab.text("#difference-note")
+
+
+def test_what_is_masked_is_drawn_below_the_threshold_and_the_rest_above(tab: Tab) -> None:
+    seen = tab.page.evaluate(
+        """async () => {
+          const { drawMasked, GUTTER } = await import("/static/drawing.js");
+          const canvas = document.createElement("canvas");
+          Object.assign(canvas.style, { position: "fixed", top: 0, left: 0, width: "346px", height: "138px" });
+          document.body.append(canvas);
+          drawMasked(canvas, [-10, 10, -30], 30);
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+          const at = (x, y) => {
+            const pixel = 4 * (width * Math.round(devicePixelRatio * y) + Math.round(devicePixelRatio * (GUTTER + x)));
+            return Array.from(data.slice(pixel, pixel + 4)).join();
+          };
+          const columns = [50, 150, 250].map((x) => [22, 50, 80, 110].map((y) => at(x, y)));
+          canvas.remove();
+          return columns;
+        }"""
+    )
+    fainter, louder, faintest = seen  # the threshold lies 40 pixels below the top, 20 of which are 10 dB
+    nothing, masked = "0,0,0,0", fainter[-1]
+    assert masked != nothing
+    assert fainter == [nothing, nothing, masked, masked]
+    assert louder[1:] == [masked] * 3
+    assert louder[0] not in (nothing, masked)
+    assert faintest == [nothing, nothing, nothing, masked]
+
+
+def test_silence_is_drawn_dark(tab: Tab, tmp_path: Path) -> None:
+    sf.write(source := tmp_path / "silent.wav", np.zeros(32_000), 16_000)
+    tab.load(source)
+    assert "colours from −170 to −100 dBFS" in tab.page.get_attribute("#spectrum", "aria-label")
 
 
 def test_a_spectrogram_has_the_level_and_the_place_of_a_tone(tab: Tab) -> None:

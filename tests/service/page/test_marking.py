@@ -177,7 +177,9 @@ def test_audio_too_long_to_be_drawn_is_searched_all_the_same(
     channels = np.tile(marked, most // (8 * len(marked)) + 1)[:, None].repeat(8, axis=1)
     sf.write(path := tmp_path / "eight-channels.flac", channels, 44_100)
     tab.load(path)
-    assert tab.text("#file-facts").startswith("too long to be drawn and played here; it can be marked and searched")
+    assert tab.text("#file-facts").startswith(
+        "too long to be drawn and played here; up to 15 min can be marked and searched"
+    )
     assert tab.look() == "Found: “long”"
     assert re.match(r"\d+\.\d s of eight-channels\.flac is marked", tab.text("#answer-reason"))
     assert not tab.page.is_visible("#listening")

@@ -14,6 +14,9 @@ export class ApiError extends UserError {
   }
 }
 
+/** How the server's lines end that go with a header which tells when; the page tells it as a sentence of its own. */
+const COME_AGAIN = /; (try again later|wait \d+ s)$/;
+
 const UNREACHABLE = "The server does not answer. Is ideaw serve still running?";
 
 let token = "";
@@ -106,5 +109,5 @@ async function reason(answer) {
   const line = error ?? `The server answers with an error (${answer.status}).`;
   const wait = Number(answer.headers.get("Retry-After"));
   const plain = line[0].toUpperCase() + line.slice(1).replace(/\.$/, "");
-  return wait ? `${plain}; try again in ${wait} s.` : `${plain}.`;
+  return wait ? `${plain.replace(COME_AGAIN, "")}; try again in ${wait} s.` : `${plain}.`;
 }

@@ -8,6 +8,7 @@ const FONT = "11px system-ui, sans-serif";
 const TICK_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 const TICK_WIDTH = 64;
 const HERTZ_STEP = 2000;
+const MASKED_RANGE_DB = { low: -40, high: 20, step: 20 };
 
 /** Colours of levels from low to high, as red, green, blue. */
 const RAMP = [
@@ -60,6 +61,40 @@ export function drawSpectrogram(canvas, spectrogram, range, seconds) {
     const y = plot.height * (1 - hertz / spectrogram.hertz);
     const label = hertz === 0 ? "0" : `${hertz / 1000} kHz`;
     pen.fillText(label, plot.left - 6, Math.max(6, Math.min(y, plot.height - 6)));
+  }
+  drawTime(pen, plot, seconds, colour);
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {number[]} ratios noise to mask in dB, of equally long stretches of the audio
+ * @param {number} seconds
+ */
+export function drawMasked(canvas, ratios, seconds) {
+  const { pen, width, height, colour } = prepare(canvas);
+  const plot = { left: GUTTER, width: width - GUTTER, height: height - AXIS_HEIGHT };
+  const { low, high, step } = MASKED_RANGE_DB;
+  const at = (/** @type {number} */ ratio) =>
+    (plot.height * (high - Math.max(low, Math.min(ratio, high)))) / (high - low);
+  const threshold = at(0);
+  ratios.forEach((ratio, i) => {
+    const border = (/** @type {number} */ index) => Math.round(plot.left + (plot.width * index) / ratios.length);
+    const left = border(i),
+      across = Math.max(1, border(i + 1) - left);
+    const top = at(ratio);
+    pen.fillStyle = colour("--wave");
+    pen.fillRect(left, Math.max(top, threshold), across, plot.height - Math.max(top, threshold));
+    pen.fillStyle = colour("--problem");
+    pen.fillRect(left, top, across, Math.max(0, threshold - top));
+  });
+  pen.fillStyle = colour("--ink");
+  pen.fillRect(plot.left, threshold - 0.5, plot.width, 1);
+  pen.fillStyle = colour("--soft");
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  for (let ratio = low; ratio <= high; ratio += step) {
+    const label = `${ratio > 0 ? "+" : ""}${ratio} dB`.replace("-", "−");
+    pen.fillText(label, plot.left - 6, Math.max(6, Math.min(at(ratio), plot.height - 6)));
   }
   drawTime(pen, plot, seconds, colour);
 }

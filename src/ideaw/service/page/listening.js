@@ -1,6 +1,6 @@
 // The part of the page to listen and look: transport, pictures, playhead and what is told about the mark.
 
-import { drawRamp, drawSpectrogram, drawWaveform, GUTTER } from "./drawing.js";
+import { drawMasked, drawRamp, drawSpectrogram, drawWaveform, GUTTER } from "./drawing.js";
 import { $ } from "./elements.js";
 import { Player, VOICES } from "./player.js";
 import { spectrogram } from "./spectrum.js";
@@ -9,6 +9,7 @@ import { clock, factsOf, quoted } from "./words.js";
 const HIGHEST_HERTZ = 12_000;
 const SPECTRUM_COLUMNS = 1000;
 const RANGE_DB = 70;
+const LEAST_PEAK_DBFS = -100; // what is fainter is drawn dark, silence too
 const STEP_SECONDS = 1;
 
 /** What is written on a marked place whose message is not known. */
@@ -27,6 +28,8 @@ let sounds = [];
 let regions = [];
 /** @type {Picture[]} */
 let pictures = [];
+/** @type {number[]} noise to mask in dB over time, of equally long stretches */
+let ratios = [];
 let started = () => {};
 let frame = 0;
 
@@ -44,6 +47,8 @@ export async function show(original, marked, lossy = false) {
   sounds = marked ? [original, marked] : [original];
   regions = [];
   pictures = [];
+  ratios = [];
+  $("masked-figure").hidden = true;
   $("coded-note").hidden = !lossy;
   player = new Player(() => contextFor(original.sampleRate), sounds);
   player.repeat($("loop").checked);
@@ -77,6 +82,9 @@ export function showPlaces(detection) {
 /** @param {any} comparison what is told about the difference */
 export function showFacts(comparison) {
   for (const { term, text, seconds } of factsOf(comparison)) addFact(term, text, seconds);
+  ratios = comparison.noise_to_mask_over_time;
+  $("masked-figure").hidden = !ratios.length;
+  draw();
 }
 
 /** Stop what plays, since something else is to be heard. */
@@ -90,7 +98,7 @@ export function connect(quiet) {
   $("voices").addEventListener("change", (/** @type {any} */ event) => player?.choose(event.target.value));
   $("seek").addEventListener("input", () => player?.seek(Number($("seek").value)));
   $("listening").addEventListener("keydown", press);
-  for (const canvas of ["waveform", "spectrum", "difference"]) $(canvas).addEventListener("click", seekTo);
+  for (const canvas of ["waveform", "spectrum", "difference", "masked"]) $(canvas).addEventListener("click", seekTo);
   new ResizeObserver(draw).observe($("plots"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
@@ -109,7 +117,7 @@ async function analyse(/** @type {AudioBuffer} */ original, /** @type {AudioBuff
   const channels = Array.from({ length: original.numberOfChannels }, (_, i) => original.getChannelData(i));
   const picture = async (/** @type {string} */ name, /** @type {Float32Array[]} */ heard) => {
     const seen = await spectrogram(heard, original.sampleRate, SPECTRUM_COLUMNS, HIGHEST_HERTZ);
-    const high = 10 * Math.ceil(seen.peak / 10);
+    const high = Math.max(LEAST_PEAK_DBFS, 10 * Math.ceil(seen.peak / 10));
     return { name, spectrogram: seen, range: { low: high - RANGE_DB, high } };
   };
   const audio = await picture("spectrum", channels);
@@ -141,6 +149,12 @@ function draw() {
     high.textContent = `${signed(range.high)} dBFS`;
     drawRamp(ramp);
     if (name === "difference") $("difference-note").textContent = loudness(range.high, pictures[0].range.high);
+  }
+  if (ratios.length) {
+    drawMasked($("masked"), ratios, duration);
+    const above = Math.round((100 * ratios.filter((ratio) => ratio > 0).length) / ratios.length);
+    const label = `Difference over masking threshold: ${Math.max(...ratios).toFixed(1)} dB at most`;
+    $("masked").setAttribute("aria-label", `${label}; above the threshold in ${above} % of the time.`);
   }
   movePlayhead();
 }

@@ -13,7 +13,6 @@ import { answerOf, duration, fileSize, quoted } from "./words.js";
 
 const LOSSY = /\.(mp3|ogg|opus|m4a|aac)$/i;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
-const TOO_LONG = "too long to be drawn and played here; it can be marked and searched";
 /** @type {import("./words.js").Answer} */
 const MARKED = { title: "Marked.", reason: "The mark is looked for in the marked file…", note: "", tone: "none" };
 const UNREAD = {
@@ -80,7 +79,7 @@ async function load(chosen) {
   $("empty").hidden = $("answer").hidden = $("playground").hidden = true;
   $("loaded").hidden = $("work").hidden = false;
   $("file-name").textContent = file.name;
-  $("file-facts").textContent = `${sound ? describe(sound) : TOO_LONG}, ${fileSize(file.size)}`;
+  $("file-facts").textContent = `${sound ? describe(sound) : tooLong()}, ${fileSize(file.size)}`;
   tellCapacity();
   await listening.show(sound);
 }
@@ -98,6 +97,10 @@ async function decode(heard) {
 function describe(/** @type {AudioBuffer} */ { duration: seconds, sampleRate, numberOfChannels: count }) {
   const channels = { 1: "mono", 2: "stereo" }[count] ?? `${count} channels`;
   return `${duration(seconds)}, ${sampleRate / 1000} kHz, ${channels}`;
+}
+
+function tooLong() {
+  return `too long to be drawn and played here; up to ${longest()} can be marked and searched`;
 }
 
 async function mark() {
@@ -224,7 +227,7 @@ async function start() {
   server = await api.info();
   if (!server.token_needed) await connectPlayground();
   $("about").textContent = `Model ${server.model}, version ${server.version}`;
-  $("limits").textContent = limits(server.limits);
+  $("limits").textContent = `WAV, FLAC, MP3, Ogg and others, up to ${fileSize(server.limits.bytes)} and ${longest()}`;
   $("access").hidden = !server.token_needed;
   strength = offer($("strengths"), $("strength-hint"), strengths(server.audibility, server.snr));
   listening.connect(playground.pause);
@@ -243,9 +246,10 @@ async function connectPlayground() {
   clearAttacks ??= playground.connect($("attacks"), $("all-attacks"), attacks, bench);
 }
 
-function limits(/** @type {{bytes: number, seconds: number}} */ { bytes, seconds }) {
-  const longest = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
-  return `WAV, FLAC, MP3, Ogg and others, up to ${fileSize(bytes)} and ${longest}`;
+/** @returns {string} how long audio may be */
+function longest() {
+  const { seconds } = server.limits;
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
 }
 
 await run("Starting…", start);

@@ -14,7 +14,7 @@ export function strengths(audibility, snr) {
   return [
     {
       label: "Standard",
-      hint: `As loud as hearing allows: on average ${beside(audibility)} what the audio masks, in every second.`,
+      hint: `On average ${beside(audibility)} what the audio masks, in every second; single moments lie above it.`,
       fields: {},
     },
     {

@@ -67,6 +67,16 @@ function ascii(/** @type {DataView} */ view, /** @type {number} */ at) {
   return String.fromCharCode(...[0, 1, 2, 3].map((i) => view.getUint8(at + i)));
 }
 
+/** @param {AudioBufferOptions} options @returns {AudioBuffer} */
+function makeBuffer(options) {
+  try {
+    return new AudioBuffer(options);
+  } catch {
+    const { numberOfChannels: channels, sampleRate } = options;
+    throw new UserError(`This browser cannot play ${sampleRate} Hz in ${channels} channels; convert the file first.`);
+  }
+}
+
 /** @returns {AudioBuffer} */
 function deinterleave(
   /** @type {DataView} */ view,
@@ -75,7 +85,7 @@ function deinterleave(
   /** @type {number} */ channels,
   /** @type {number} */ sampleRate,
 ) {
-  const buffer = new AudioBuffer({ length: Math.max(length, 1), numberOfChannels: channels, sampleRate });
+  const buffer = makeBuffer({ length: Math.max(length, 1), numberOfChannels: channels, sampleRate });
   for (let channel = 0; channel < channels; channel++) {
     const samples = buffer.getChannelData(channel);
     for (let i = 0; i < length; i++) {
