@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ideaw.audio.grid import HOP_SAMPLES, SEGMENT_SAMPLES
+from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB
 from ideaw.bench.rivals import LearnedCarriers, RivalNetwork, load_segment_marker
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
@@ -138,6 +139,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "code_slots": 540,
         "format_version": FORMAT_VERSION,
         "snr": 30.0,
+        "audibility": DEFAULT_AUDIBILITY_DB,
         "bins": 480,
         "context": OURS.net.context,
         "scrambled_by_code": False,
