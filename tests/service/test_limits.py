@@ -167,6 +167,15 @@ def test_a_body_that_stops_is_answered(strict: Running) -> None:
         assert (status, "too slowly" in body) == (408, True)
 
 
+def test_a_body_that_follows_too_late_is_not_kept(strict: Running) -> None:
+    with strict.connect() as connection:
+        connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n".encode() + OPENING)
+        assert answer_on(connection)[0] == 408
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(CLOSING)
+        assert strict.uploads == []
+
+
 def test_a_body_that_drips_is_answered(strict: Running) -> None:
     with strict.connect() as connection:
         connection.sendall(f"{HEAD}Content-Length: 1000000\r\n\r\n".encode() + OPENING)
