@@ -2,7 +2,8 @@
 #
 #   docker build --tag ideaw .
 #   docker run --read-only --tmpfs /tmp:mode=1777,size=6g --cap-drop ALL --security-opt no-new-privileges \
-#       --publish 127.0.0.1:8017:8017 --volume "$PWD/tokens:/run/tokens:ro" ideaw --token-file /run/tokens
+#       --user "$(id -u):$(id -g)" --publish 127.0.0.1:8017:8017 --volume "$PWD/tokens:/run/tokens:ro" \
+#       ideaw --token-file /run/tokens
 
 FROM python:3.13-slim AS build
 COPY . /src

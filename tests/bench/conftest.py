@@ -1,6 +1,5 @@
 """What the benchmarks are tried on: a folder of real audio, a network of one stage, and a browser for their pages."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,7 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--autoplay-policy=no-user-gesture-required",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+from tests.chromium import chromium
 
 
 @pytest.fixture
@@ -51,11 +42,5 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by Playwright; closed after each module, since a process can drive only once."""
-    api = pytest.importorskip("playwright.sync_api")
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+    with chromium() as opened:
         yield opened
-        opened.close()

@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from html import unescape
@@ -163,6 +164,7 @@ def test_the_name_of_a_file_stays_text(tmp_path: Path, speech: NDArray[np.float3
     name = "<script>alert(1)<.wav"
     (tmp_path / "in").mkdir()
     sf.write(tmp_path / "in" / name, speech, 16_000)
+    (tmp_path / "out").mkdir()  # an empty folder will do
     made = write_site(tmp_path / "out", MESSAGE, marker, tmp_path / "in", seconds=SHORTEST)
     for page in ("index.html", "clip-1.html", "listen.html"):
         text = (made.path / page).read_text("utf-8")
@@ -175,19 +177,22 @@ def test_the_name_of_a_file_stays_text(tmp_path: Path, speech: NDArray[np.float3
 
 @pytest.fixture
 def talk(tmp_path: Path, speech: NDArray[np.float32]) -> Path:
-    """Two files of speech, and no longer than need be."""
+    """A file of speech, and no longer than need be."""
     (tmp_path / "talk").mkdir()
-    for name in ("a.wav", "b.wav"):
-        sf.write(tmp_path / "talk" / name, speech[-round(SHORTEST * 16_000) :], 16_000)
+    sf.write(tmp_path / "talk" / "a.wav", speech[-round(SHORTEST * 16_000) :], 16_000)
     return tmp_path / "talk"
 
 
+@pytest.fixture
+def site(tmp_path: Path, made: Site) -> Path:
+    """A demo of two clips, which may be replaced."""
+    return shutil.copytree(made.path, tmp_path / "site")
+
+
 @pytest.mark.slow
-def test_a_demo_is_replaced_by_the_next_one(tmp_path: Path, talk: Path, marker: ideaw.Marker) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    assert len(write_site(site, MESSAGE, marker, talk, seconds=SHORTEST).shown) == 2
-    assert len(write_site(site, MESSAGE, marker, talk, limit=1, seconds=SHORTEST).shown) == 1
+def test_a_demo_is_replaced_by_the_next_one(tmp_path: Path, site: Path, talk: Path, marker: ideaw.Marker) -> None:
+    assert (site / "clip-2.html").exists()
+    assert len(write_site(site, MESSAGE, marker, talk, seconds=SHORTEST).shown) == 1
     assert (site / "clip-1.html").exists()
     assert not (site / "clip-2.html").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "talk"]
@@ -213,21 +218,18 @@ def test_nothing_else_is_replaced(tmp_path: Path, folder: Path, marker: ideaw.Ma
 
 @pytest.mark.slow
 def test_what_fails_leaves_everything_as_it_was(
-    tmp_path: Path, talk: Path, speech: NDArray[np.float32], marker: ideaw.Marker
+    tmp_path: Path, site: Path, talk: Path, speech: NDArray[np.float32], marker: ideaw.Marker
 ) -> None:
-    made = write_site(tmp_path / "site", MESSAGE, marker, talk, limit=1, seconds=SHORTEST)
-    before = {path: path.read_bytes() for path in made.path.rglob("*") if path.is_file()}
-    three = np.repeat(speech[:, None], 3, axis=1)
-    for into, wrong, says in (
-        (made.path, 0 * speech, r"b\.wav: .*silen"),
-        (tmp_path / "other", three, r"b\.wav has 3 channels; .* at most 2"),
-    ):
-        sf.write(talk / "b.wav", wrong, 16_000)
-        with pytest.raises(AudioError, match=says):
-            write_site(into, MESSAGE, marker, talk, seconds=SHORTEST)
+    before = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    sf.write(talk / "b.wav", 0 * speech, 16_000)
+    with pytest.raises(AudioError, match=r"b\.wav: .*silen"):
+        write_site(site, MESSAGE, marker, talk, seconds=SHORTEST)
+    sf.write(talk / "a.wav", np.repeat(speech[:, None], 3, axis=1), 16_000)
+    with pytest.raises(AudioError, match=r"a\.wav has 3 channels; .* at most 2"):
+        write_site(tmp_path / "other", MESSAGE, marker, talk, seconds=SHORTEST)
     with pytest.raises(FileError, match="no audio file of 20 s or more"):
-        write_site(made.path, MESSAGE, marker, talk, seconds=20)
-    assert {path: path.read_bytes() for path in made.path.rglob("*") if path.is_file()} == before
+        write_site(site, MESSAGE, marker, talk, seconds=20)
+    assert {path: path.read_bytes() for path in site.rglob("*") if path.is_file()} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["site", "talk"]
 
 

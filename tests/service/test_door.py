@@ -10,7 +10,7 @@ import pytest
 import ideaw
 from ideaw.errors import FileError
 from ideaw.service.answers import coarse
-from ideaw.service.callers import Buckets, read_tokens
+from ideaw.service.callers import Buckets, read_tokens, subscriber
 from ideaw.service.refusals import Refusal
 from ideaw.service.settings import Settings
 
@@ -167,6 +167,12 @@ def test_a_bucket_fills_again_and_is_each_address_s_own() -> None:
     buckets.take("a")
     with pytest.raises(Refusal):
         buckets.take("a")
+
+
+def test_who_has_a_network_has_one_bucket() -> None:
+    assert subscriber("2001:db8:1:2::1") == subscriber("2001:db8:1:2:ffff::9") != subscriber("2001:db8:1:3::1")
+    assert subscriber("192.0.2.1") == subscriber("::ffff:192.0.2.1") != subscriber("::ffff:192.0.2.2")
+    assert subscriber("testclient") == "testclient"
 
 
 def test_token_files_are_checked(tmp_path: Path) -> None:

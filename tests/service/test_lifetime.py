@@ -15,7 +15,7 @@ import pytest
 from ideaw.service.folder import FOLDER_PREFIX, private_folder, sweep
 
 from .conftest import PATIENCE_SECONDS, Running, children, is_alive, service, started, wait_until
-from .test_limits import CLOSING, HEAD, OPENING, preview_later
+from .test_limits import HEAD, OPENING, preview_later
 
 pytestmark = [pytest.mark.xdist_group("service"), pytest.mark.slow]
 
@@ -215,14 +215,6 @@ def test_a_service_whose_folder_was_cleaned_away_says_so(tmp_path: Path, spoken:
             folder.rmdir()
         assert running.client.get("/health").status_code == 503
         assert running.post("detect", file=spoken).status_code == 503
-
-
-def test_a_body_that_follows_too_late_is_not_kept(tmp_path: Path) -> None:
-    with service(tmp_path, workers=1, limits={"patience_seconds": 0.5}) as running, running.connect() as connection:
-        connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n".encode() + OPENING)
-        wait_until(lambda: running.metric("ideaw_uploads") == 0, "the upload is given up")
-        connection.sendall(CLOSING)
-        assert running.uploads == []
 
 
 def test_the_command_line_sets_the_limits(tmp_path: Path, spoken: Path) -> None:

@@ -29,7 +29,7 @@ LIMITS: dict[str, Any] = {
     "job_seconds": PATIENCE_SECONDS,
     "waiting": 1,
     "uploads": 3,
-    "held_bytes": 3_000_000,
+    "held_bytes": 31_000_000,
     "patience_seconds": 1.0,
 }
 
@@ -135,19 +135,21 @@ def test_a_head_that_does_not_end_is_answered_and_the_connection_closed(strict: 
             wait_for_end(connection)
 
 
+def drip(connection: socket.socket, piece: bytes) -> bytes:
+    """Send the same again and again with little pauses; the beginning of the answer that comes meanwhile."""
+    connection.settimeout(0.05)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        connection.sendall(piece)
+        with contextlib.suppress(TimeoutError):
+            return connection.recv(100)
+    raise AssertionError("there is no answer")
+
+
 def test_a_head_that_drips_is_no_better(strict: Running) -> None:
     with strict.connect() as connection:
-        connection.settimeout(0.05)
         connection.sendall(b"GET /health HTTP/1.1\r\n")
-        received, deadline = b"", time.monotonic() + PATIENCE_SECONDS
-        while not received:
-            assert time.monotonic() < deadline
-            connection.sendall(b"x: y\r\n")
-            try:
-                received = connection.recv(100)
-            except TimeoutError:
-                continue
-        assert b" 408 " in received
+        assert b" 408 " in drip(connection, b"x: y\r\n")
 
 
 def test_a_second_head_that_does_not_end_is_let_go_too(strict: Running) -> None:
@@ -165,19 +167,19 @@ def test_a_body_that_stops_is_answered(strict: Running) -> None:
         assert (status, "too slowly" in body) == (408, True)
 
 
+def test_a_body_that_follows_too_late_is_not_kept(strict: Running) -> None:
+    with strict.connect() as connection:
+        connection.sendall(f"{HEAD}Content-Length: 100\r\n\r\n".encode() + OPENING)
+        assert answer_on(connection)[0] == 408
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(CLOSING)
+        assert strict.uploads == []
+
+
 def test_a_body_that_drips_is_answered(strict: Running) -> None:
     with strict.connect() as connection:
-        connection.settimeout(0.05)
         connection.sendall(f"{HEAD}Content-Length: 1000000\r\n\r\n".encode() + OPENING)
-        received, deadline = b"", time.monotonic() + PATIENCE_SECONDS
-        while not received:
-            assert time.monotonic() < deadline
-            connection.sendall(b"x" * 100)
-            try:
-                received = connection.recv(100)
-            except TimeoutError:
-                continue
-        assert b" 408 " in received
+        assert b" 408 " in drip(connection, b"x" * 100)
 
 
 def test_half_an_upload_leaves_nothing(patient: Running) -> None:
@@ -189,18 +191,25 @@ def test_half_an_upload_leaves_nothing(patient: Running) -> None:
     wait_until(lambda: patient.metric(gone) == before + 1, "the absence is noted")
 
 
-def test_a_client_that_stops_reading_is_let_go(strict: Running) -> None:
-    silence = io.BytesIO()
-    sf.write(silence, np.zeros((3_800_000, 2), np.int16), 192_000, format="FLAC")
-    body = OPENING + silence.getvalue() + CLOSING
+@contextlib.contextmanager
+def unread_preview(running: Running) -> Iterator[tuple[socket.socket, bytes]]:
+    """A client that asked for an answer of 30.4 MB and reads its beginning, which is given too."""
+    file = io.BytesIO()
+    sf.write(file, np.zeros((3_800_000, 2), np.int16), 192_000, format="FLAC")
+    body = OPENING + file.getvalue() + CLOSING
     head = HEAD.replace("detect", "preview") + f"Content-Length: {len(body)}\r\n\r\n"
-    route = 'ideaw_requests_total{route="/v1/preview",status="200"}'
-    before = strict.metric(route)
-    with strict.connect() as connection:
+    with running.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         connection.sendall(head.encode() + body)
         first = connection.recv(1_000)
         assert b"200 OK" in first
+        yield connection, first
+
+
+def test_a_client_that_stops_reading_is_let_go(strict: Running) -> None:
+    route = 'ideaw_requests_total{route="/v1/preview",status="200"}'
+    before = strict.metric(route)
+    with unread_preview(strict) as (connection, first):
         wait_until(lambda: strict.metric(route) == before + 1, "the answer is given up")
         received = len(first)
         try:
@@ -305,15 +314,20 @@ def test_so_many_uploads_at_once_are_refused_and_no_more(patient: Running, spoke
     assert patient.post("detect", file=spoken).status_code == 200
 
 
-def test_the_disk_is_not_filled(patient: Running, spoken: Path) -> None:
+def test_the_disk_is_not_filled_by_uploads_and_answers_together(patient: Running, spoken: Path) -> None:
     declared = f"{HEAD}Content-Length: 1900000\r\n\r\n".encode()
-    with patient.connect() as first, patient.connect() as second:
-        for connection in (first, second):
-            connection.sendall(declared + OPENING + b"x" * 1_499_000)
-        held = lambda: sum(file.stat().st_size for folder in patient.uploads for file in folder.iterdir())  # noqa: E731
-        wait_until(lambda: held() > 2_900_000, "both have arrived so far")
-        answer = patient.post("detect", file=spoken)
-        assert (answer.status_code, "too much" in answer.json()["error"]) == (503, True)
+    with unread_preview(patient):
+        assert patient.post("detect", file=spoken).status_code == 200
+        answers = [patient.post("preview", file=("a.flac", silence(20, "FLAC", rate=rate))) for rate in (8_000, 4_000)]
+        assert [answer.status_code for answer in answers] == [503, 200]
+        with patient.connect() as half:
+            half.sendall(declared + OPENING + b"x" * 550_000)
+            held = lambda: sum(file.stat().st_size for folder in patient.uploads for file in folder.iterdir())  # noqa: E731
+            wait_until(lambda: held() > 500_000, "it has arrived so far")
+            for route in ("detect", "preview"):
+                answer = patient.post(route, file=spoken)
+                assert (answer.status_code, "too much" in answer.json()["error"]) == (503, True)
+    wait_until(lambda: patient.post("preview", file=spoken).status_code == 200, "the answer is given up")
 
 
 def test_more_connections_than_are_served_are_answered(patient: Running) -> None:

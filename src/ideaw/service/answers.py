@@ -1,14 +1,17 @@
 """What is answered: files that are gone from the disk before they are sent, and what strangers are told of a search."""
 
 import asyncio
+import contextlib
 import math
 import os
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 PIECE_BYTES = 1 << 18
 """Bytes of a file that are read at a time."""
@@ -35,17 +38,26 @@ NO_TYPE = "application/octet-stream"
 ANSWERED_TYPES = (*dict.fromkeys(MEDIA_TYPES.values()), NO_TYPE)
 
 
-def send_file(path: Path, headers: dict[str, str]) -> StreamingResponse:
+class FileAnswer(StreamingResponse):
     """A file as an answer. It is opened now, so that its folder can be deleted before a client has read it."""
-    file = path.open("rb")
-    length = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
-    kind = MEDIA_TYPES.get(path.suffix, NO_TYPE)
-    return StreamingResponse(_pieces(file), media_type=kind, headers=headers | length)
 
+    def __init__(self, path: Path, headers: dict[str, str], held: AbstractContextManager[None]) -> None:
+        """`held` is entered now too, and left when the file is closed: sent, or given up with its client."""
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(held)
+            self._file = opened.enter_context(path.open("rb"))
+            self._opened = opened.pop_all()
+        length = {"Content-Length": str(os.fstat(self._file.fileno()).st_size)}
+        kind = MEDIA_TYPES.get(path.suffix, NO_TYPE)
+        super().__init__(self._pieces(), media_type=kind, headers=headers | length)
 
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        with self._opened:
+            await super().__call__(scope, receive, send)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while piece := await asyncio.to_thread(self._file.read, PIECE_BYTES):
             yield piece
 
 

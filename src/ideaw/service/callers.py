@@ -10,16 +10,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 
 from ideaw.errors import FileError, error_reason
 from ideaw.service.refusals import Refusal
-from ideaw.service.settings import Settings
+from ideaw.service.settings import Settings, literal_address
 
 MIN_TOKEN_CHARACTERS = 16
 
 MAX_REMEMBERED_ADDRESSES = 10_000
 """Addresses whose requests are counted; the one that was idle longest is forgotten first."""
+
+SUBSCRIBER_BITS = 64
+"""Of an IPv6 address, those that a subscriber cannot choose."""
 
 STATIC = "/static/"
 """Where the files of the page are, which are everybody's."""
@@ -69,7 +73,7 @@ class Callers:
         if self._private or (authorization is not None and self._knows(authorization)):
             return True
         if costs_work or authorization is not None:
-            self._buckets.take(address)
+            self._buckets.take(subscriber(address))
         if authorization is not None:
             raise _unknown("this token is not known here")
         if not _is_open(path):
@@ -89,6 +93,16 @@ class Callers:
 def _is_open(path: str) -> bool:
     """Whether strangers may go there."""
     return path in STRANGERS_MAY or path.startswith(STATIC)
+
+
+def subscriber(address: str) -> str:
+    """Whose address it is, as far as it tells: of IPv6 a subscriber has a whole network, of which a rate is counted."""
+    literal = literal_address(address)
+    if not isinstance(literal, IPv6Address):
+        return address
+    if literal.ipv4_mapped:
+        return str(literal.ipv4_mapped)
+    return str(IPv6Network((literal, SUBSCRIBER_BITS), strict=False))
 
 
 class Buckets:

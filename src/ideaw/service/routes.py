@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import metadata, resources
+from pathlib import Path
 from typing import Any, cast
 
 from fastapi import APIRouter
@@ -47,6 +48,10 @@ class Service:
         """A form, unless there is no room for its job anyway; see `Receiver.receive`."""
         self.pool.check_room()
         return self.receiver.receive(request, form)
+
+    def send(self, path: Path, headers: dict[str, str]) -> Response:
+        """A file as an answer, which counts among what lies on the disk until it is sent."""
+        return answers.FileAnswer(path, headers, self.receiver.hold(path.stat().st_size))
 
 
 def _service(request: Request) -> Service:
@@ -104,7 +109,7 @@ async def embed(request: Request) -> Response:
         answer = await _do(request, job)
         marked = form.file.path.with_name(answer["file"])
         name = answers.attachment(form.file.name, f"-marked{marked.suffix}")
-        return answers.send_file(marked, {"Content-Disposition": name})
+        return service.send(marked, {"Content-Disposition": name})
 
 
 @router.post(
@@ -152,7 +157,7 @@ async def attack(request: Request) -> Response:
             raise Refusal(HTTPStatus.BAD_REQUEST, "there is no such attack; GET /v1/attacks lists them")
         answer = await _do(request, jobs.Attack(str(form.file.path), form.attack, limits.seconds, limits.values))
         name = answers.attachment(form.file.name, f"-{form.attack}.wav")
-        return answers.send_file(form.file.path.with_name(answer["file"]), {"Content-Disposition": name})
+        return service.send(form.file.path.with_name(answer["file"]), {"Content-Disposition": name})
 
 
 @router.post(
@@ -168,7 +173,7 @@ async def preview(request: Request) -> Response:
     async with service.receive(request, schemas.PreviewForm) as form:
         answer = await _do(request, jobs.Preview(str(form.file.path), limits.seconds, limits.values))
         headers = {"X-Audio-Rate": str(answer["rate"]), "X-Audio-Channels": str(answer["channels"])}
-        return answers.send_file(form.file.path.with_name(answer["file"]), headers)
+        return service.send(form.file.path.with_name(answer["file"]), headers)
 
 
 @router.get("/v1/attacks", responses=AT_THE_DOOR | {200: {"model": list[schemas.AttackAnswer]}})

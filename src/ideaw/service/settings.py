@@ -24,7 +24,7 @@ class Limits:
             `preview`.
         job_seconds: that one job may run.
         waiting: jobs that wait for a worker; more are refused for the moment.
-        held_bytes: of all requests' bodies that are on the disk at the same time.
+        held_bytes: of all requests' bodies and answers that are on the disk at the same time.
         uploads: requests whose bodies arrive at the same time.
         patience_seconds: that a client may take to send a request's head, or be silent in its body or while it reads.
         bytes_per_second: with which a body has to arrive, once `patience_seconds` have passed, and answers be read.

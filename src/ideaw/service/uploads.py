@@ -60,13 +60,24 @@ SmallFile = Annotated[Text, WithJsonSchema({"type": "string", "maxLength": MAX_F
 
 
 class Receiver:
-    """Receives forms: a bounded number at the same time, and bounded what lies on the disk."""
+    """Receives forms: a bounded number at the same time, and bounded what lies on the disk, answers too."""
 
     def __init__(self, parent: Path, limits: Limits, metrics: Metrics) -> None:
         """Files lie in folders under `parent`."""
         self._parent, self._limits, self._metrics = parent, limits, metrics
         self._open = 0
         self._held_bytes = 0
+
+    @contextlib.contextmanager
+    def hold(self, num_bytes: int) -> Iterator[None]:
+        """Count an answer among what lies on the disk, as long as it does; raise a `Refusal` if that is too much."""
+        self._held_bytes += num_bytes
+        try:
+            if self._held_bytes > self._limits.held_bytes:
+                raise busy("too much is being sent at once; try again later")
+            yield
+        finally:
+            self._held_bytes -= num_bytes
 
     def check_folder(self) -> None:
         """Raise a `Refusal` if the folder is gone, as after a cleaner of temporary files; only a new start mends it."""
@@ -121,7 +132,7 @@ class Receiver:
                 if parts.num_bytes > self._limits.bytes:
                     raise self._too_large()
                 if self._held_bytes > self._limits.held_bytes:
-                    raise busy("too much is being uploaded at once; try again later")
+                    raise busy("too much is being sent at once; try again later")
                 parser.write(piece)
         if not parts.ended:
             raise Refusal(HTTPStatus.BAD_REQUEST, "the form is broken: it ends too early")

@@ -5,7 +5,6 @@ Every tab is watched: it may ask nothing of another host, and log no error, exce
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,8 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
+from tests.chromium import chromium
+
 START_SECONDS = 60.0
 
 PATIENCE_SECONDS = 120.0
@@ -28,17 +29,7 @@ PATIENCE_SECONDS = 120.0
 RECORDED_SECONDS = 6
 """Length of what the fake microphone hears, again and again."""
 
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--autoplay-policy=no-user-gesture-required",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--use-fake-ui-for-media-stream",
-    "--use-fake-device-for-media-stream",
-]
+MICROPHONE_ARGUMENTS = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
 
 
 @dataclass
@@ -92,17 +83,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory, speech: NDArray) -> Iterator[Any]:
     """Chromium, whose microphone hears the packaged speech; closed after each module, since it can be driven once."""
-    api = pytest.importorskip("playwright.sync_api")
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed")
     heard = tmp_path_factory.mktemp("microphone") / "speech.wav"
     sf.write(heard, speech[: RECORDED_SECONDS * 16_000], 16_000)
-    arguments = [*CHROMIUM_ARGUMENTS, f"--use-file-for-fake-audio-capture={heard}"]
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=arguments, timeout=1000 * PATIENCE_SECONDS)
+    with chromium(*MICROPHONE_ARGUMENTS, f"--use-file-for-fake-audio-capture={heard}") as opened:
         yield opened
-        opened.close()
 
 
 @dataclass

@@ -141,7 +141,7 @@ def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_pa
         assert "0:00.0 to 0:06.0" in tab.text("#facts")
         assert not tab.page.is_visible("#playground")
         tab.mark()
-        assert "token" in tab.problem()
+        assert tab.problem() == "This needs an access token: type it at the top of the page, and try again."
 
         for token, accepted in (("wrong", False), (TOKEN, True)):
             tab.page.fill("#token", token)
@@ -149,7 +149,7 @@ def test_limits_and_tokens_are_explained(open_tab: OpenTab, spoken: Path, tmp_pa
             tab.rest()
             assert tab.page.is_visible("#access") != accepted
             assert (tab.problem() == "") == accepted
-        assert tab.look() == "Found: “open”"
+            assert tab.look() == "Found: “open”"
         assert "probability" in tab.text("#answer-reason")
         assert tab.page.is_visible("#playground")
         assert tab.page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]

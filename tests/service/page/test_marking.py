@@ -1,6 +1,7 @@
 """Marking and looking on the page: what is downloaded holds what was typed, for whoever reads it."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -204,19 +205,43 @@ def test_what_the_microphone_hears_can_be_marked(tab: Tab, tmp_path: Path, speec
     assert ideaw.detect_file(path).message == "mic1"
 
 
-def test_the_microphone_is_let_go_when_a_file_is_opened(tab: Tab, files: dict[str, Path]) -> None:
+@pytest.fixture
+def microphones(tab: Tab) -> Callable[[], list[str]]:
+    """Tells the state of each microphone that the page has opened: live or ended."""
     tab.page.evaluate(
         """() => {
           const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-          navigator.mediaDevices.getUserMedia = async (wanted) => (window.heard = await open(wanted));
+          window.heard = [];
+          navigator.mediaDevices.getUserMedia = async (wanted) => {
+            const stream = await open(wanted);
+            heard.push(stream);
+            return stream;
+          };
         }"""
     )
+    states = "heard.flatMap((stream) => stream.getTracks().map((track) => track.readyState))"
+    return lambda: tab.page.evaluate(states)
+
+
+def test_the_microphone_is_let_go_when_a_file_is_opened(
+    tab: Tab, files: dict[str, Path], microphones: Callable[[], list[str]]
+) -> None:
     tab.page.click("#record")
     tab.page.wait_for_selector("#meter:visible")
     tab.load(files["wav"])
     assert tab.text("#record") == "Record"
     assert not tab.page.is_visible("#meter")
-    assert tab.page.evaluate("heard.getTracks().map((track) => track.readyState)") == ["ended"]
+    assert microphones() == ["ended"]
+
+
+def test_a_double_click_leaves_no_microphone_open(tab: Tab, microphones: Callable[[], list[str]]) -> None:
+    tab.page.evaluate("for (let i = 0; i < 2; i++) document.getElementById('record').click()")
+    tab.rest()
+    tab.until("heard.length === 2 && document.getElementById('recorded').textContent > '0:00.3'")
+    assert sorted(microphones()) == ["ended", "live"]
+    tab.page.click("#record")
+    tab.page.wait_for_selector("#work:visible")
+    assert microphones() == ["ended", "ended"]
 
 
 def test_a_file_may_be_dropped_anywhere(tab: Tab, files: dict[str, Path]) -> None:

@@ -46,6 +46,23 @@ def test_an_attacked_mark_is_looked_for_at_once(marked: Tab, tmp_path: Path) -> 
     assert (detection.message, detection.speed) == ("ab12", pytest.approx(1.05, abs=0.01))
 
 
+def test_all_attacks_are_tried_though_one_leaves_too_little(
+    tab: Tab, tmp_path: Path, speech: NDArray[np.float32]
+) -> None:
+    tab.expected.append("422")
+    sf.write(path := tmp_path / "short.wav", speech[32_000:56_000], 16_000)
+    tab.load(path)
+    tab.mark()
+    tab.page.click("#all-attacks")
+    tab.page.wait_for_selector("#status:not(:empty)")
+    tab.rest()
+    outcomes = {row[0]: row for row in tab.page.locator("#attacks li").all_inner_texts() for row in [row.split("\n")]}
+    assert len(outcomes) == len([row for row in outcomes.values() if "Play" in row]) > 10
+    assert "Still found: “ab12”" in outcomes["MP3 64"]
+    assert "It cannot be searched. The audio is 0.75 s long; at least 1 s is needed." in outcomes["Cut"]
+    assert tab.problem() == ""
+
+
 def test_what_is_attacked_can_be_heard_alone(marked: Tab) -> None:
     attack(marked, "Noise")
     marked.page.click("#play")

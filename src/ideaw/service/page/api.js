@@ -19,6 +19,9 @@ const COME_AGAIN = /; (try again later|wait \d+ s)$/;
 
 const UNREACHABLE = "The server does not answer. Is ideaw serve still running?";
 
+const TOKEN_NEEDED = "This needs an access token: type it at the top of the page, and try again.";
+export const UNAUTHORISED = 401;
+
 let token = "";
 let running = new AbortController();
 
@@ -92,6 +95,7 @@ async function request(route, fields) {
     if (problem instanceof DOMException && problem.name === "AbortError") throw problem;
     throw new ApiError(UNREACHABLE, 0);
   }
+  if (answer.status === UNAUTHORISED && !token) throw new ApiError(TOKEN_NEEDED, UNAUTHORISED);
   if (!answer.ok) throw new ApiError(await reason(answer), answer.status);
   return answer;
 }

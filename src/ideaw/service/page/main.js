@@ -20,7 +20,6 @@ const UNREAD = {
   note: "A shorter message, a stronger mark or longer audio would help.",
 };
 const OWN_MISTAKE = "Something went wrong on this page itself; reload it, and try again.";
-const UNAUTHORISED = 401;
 const TOO_LARGE = 413;
 
 /** @type {File | null} what was chosen, and what was made of it */
@@ -56,7 +55,7 @@ async function run(text, work) {
 }
 
 function complain(/** @type {any} */ problem) {
-  if (problem.status === UNAUTHORISED) {
+  if (problem.status === api.UNAUTHORISED) {
     $("access").hidden = false;
     $("token").focus();
   }
@@ -217,7 +216,12 @@ function keyName() {
 
 async function useToken() {
   api.useToken($("token").value);
-  await connectPlayground();
+  try {
+    await connectPlayground();
+  } catch (problem) {
+    api.useToken(""); // without one, more is open than with one that is not known
+    throw problem;
+  }
   $("access").hidden = true;
 }
 

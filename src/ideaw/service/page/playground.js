@@ -11,6 +11,8 @@ import { outcomeOf } from "./words.js";
  * @property {() => void} quiet silences everything else
  */
 
+const UNPROCESSABLE = 422;
+
 const audio = new Audio();
 
 /**
@@ -51,9 +53,9 @@ function makeRow(/** @type {{id: string, label: string, summary: string}} */ att
     clear();
     const file = bench.file();
     const attacked = await api.attack(file, attack.id);
-    const detection = await api.detect(new File([attacked], "attacked.wav"), bench.settings());
+    const { status, text } = await search(attacked, bench.settings());
     url = URL.createObjectURL(attacked);
-    const outcome = make("p", { className: `outcome ${detection.status}`, textContent: outcomeOf(detection) });
+    const outcome = make("p", { className: `outcome ${status}`, textContent: text });
     const name = `${file.name.replace(/\.[^.]*$/, "")}-${attack.id}.wav`;
     const download = make("a", { href: url, download: name, className: "button", textContent: "Download" });
     download.setAttribute("aria-label", `Download the audio after ${attack.label}`);
@@ -63,6 +65,21 @@ function makeRow(/** @type {{id: string, label: string, summary: string}} */ att
   }
   button.addEventListener("click", () => bench.run(`Attacking: ${attack.label}…`, attempt));
   return { item, attempt, clear };
+}
+
+/**
+ * @param {Blob} attacked
+ * @param {object} settings
+ * @returns {Promise<{status: string, text: string}>} what is left of the mark; audio that became too short tells so
+ */
+async function search(attacked, settings) {
+  try {
+    const detection = await api.detect(new File([attacked], "attacked.wav"), settings);
+    return { status: detection.status, text: outcomeOf(detection) };
+  } catch (problem) {
+    if (!(problem instanceof api.ApiError) || problem.status !== UNPROCESSABLE) throw problem;
+    return { status: "none", text: `It cannot be searched. ${problem.message}` };
+  }
 }
 
 function makePlayButton(/** @type {string} */ url, /** @type {string} */ label, /** @type {() => void} */ quiet) {

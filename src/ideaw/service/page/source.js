@@ -41,10 +41,12 @@ export async function stopRecording() {
 }
 
 async function startRecording() {
-  recording = await Recording.start((seconds, peak) => {
+  const started = await Recording.start((seconds, peak) => {
     $("recorded").textContent = clock(seconds);
     $("level").value = peak;
   });
+  await stopRecording(); // another one, if the button was pressed twice
+  recording = started;
   $("record").textContent = "Stop recording";
   $("recorded").textContent = clock(0);
   $("meter").hidden = false;
