@@ -31,6 +31,23 @@ CONTAINERS_OF_32_BITS = ("WAV", "WAVEX", "AIFF", "AU")
 
 
 @dataclass(frozen=True)
+class RateControl:
+    """How an MP3 encoder chose the bitrates of its frames.
+
+    Attributes:
+        mode: libsndfile's name: "CONSTANT", "AVERAGE" or "VARIABLE".
+        quality: of LAME, 0 (V0) to 10, where it is variable.
+    """
+
+    mode: Literal["CONSTANT", "AVERAGE", "VARIABLE"] = "CONSTANT"
+    quality: float | None = None
+
+
+CONSTANT_RATE = RateControl()
+"""How an encoder works that is not told otherwise."""
+
+
+@dataclass(frozen=True)
 class Encoding:
     """How a file holds its samples.
 
@@ -40,6 +57,8 @@ class Encoding:
         bitrate: kbit/s; None where the coding is lossless.
         tags: texts by libsndfile's names (`title`, `artist` …).
         id3: an MP3's own ID3v2 tag, which is carried over byte for byte, pictures included.
+        endian: libsndfile's name of a byte order that is not the container's usual one: "BIG" or "LITTLE".
+        rate_control: how an MP3 chose the bitrates of its frames.
     """
 
     container: str
@@ -47,6 +66,8 @@ class Encoding:
     bitrate: int | None = None
     tags: dict[str, str] = field(default_factory=dict)
     id3: bytes = field(default=b"", repr=False)
+    endian: str | None = None
+    rate_control: RateControl = CONSTANT_RATE
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from ideaw.audio import mpeg, ogg, tags
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, regroup
-from ideaw.audio.formats import Encoding, PathLike, import_pyav
+from ideaw.audio.containers.ogg import header_bytes
+from ideaw.audio.formats import CONSTANT_RATE, Encoding, PathLike, RateControl, import_pyav
 from ideaw.audio.samples import MAX_CHANNELS, check_finite, check_length
+from ideaw.audio.xing import rate_control
 from ideaw.errors import FileError, error_reason
 
 MAX_FILE_RATE_HZ = 768_000
@@ -33,7 +35,7 @@ MAX_ID3_BYTES = 1 << 25
 OPENING_BYTES = 1 << 12
 """Bytes at the start of a file that say what it is."""
 
-MAGIC_NUMBERS = (b"RIFF", b"RF64", b"riff", b"fLaC", b"OggS", b"FORM", b".snd")
+MAGIC_NUMBERS = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b"FORM", b".snd", b"dns.", b"caff")
 """How the common formats of libsndfile open."""
 
 _SDS_MAGIC = b"\xf0\x7e"
@@ -154,7 +156,7 @@ def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
     """
     opening = file.read(OPENING_BYTES)
     with _decoder_errors(path, opening):
-        data, bitrate, id3 = _prepare(path, file, opening)
+        data, hints = _prepare(path, file, opening)
         sound = _ForwardFile(data, closefd=False)
     with sound:
         with _decoder_errors(path, opening):
@@ -162,10 +164,19 @@ def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
             _check_log(path, sound.extra_info)
             texts = {name: text for name, text in sound.copy_metadata().items() if name in tags.TAG_NAMES and text}
         num_samples = sound.frames if sound.frames < _UNKNOWN_LENGTH else None
+        bitrate = hints.bitrate
         if sound.format == "OGG" and not bitrate:
             seconds = max((num_samples or 0) / sound.samplerate, 0.02)
-            bitrate = _num_bytes(file) * 8 / 1000 / seconds
-        encoding = Encoding(sound.format, sound.subtype, None if bitrate is None else round(bitrate), texts, id3)
+            bitrate = hints.audio_bytes * 8 / 1000 / seconds
+        encoding = Encoding(
+            sound.format,
+            sound.subtype,
+            None if bitrate is None else round(bitrate),
+            texts,
+            hints.id3,
+            sound.endian if sound.endian in ("BIG", "LITTLE") else None,
+            hints.rate_control,
+        )
         yield Source(sound.samplerate, sound.channels, num_samples, encoding, _read_pieces(sound, path, opening))
 
 
@@ -216,28 +227,47 @@ def _decoder_errors(path: Path, opening: bytes) -> Iterator[None]:
         raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
 
 
-def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO, float | None, bytes]:
-    """What libsndfile is to read, at its start; the bitrate in kbit/s if it is known; and an MP3's ID3v2 tag.
+@dataclass(frozen=True)
+class _Hints:
+    """What a file says of its coding, and libsndfile does not.
+
+    Attributes:
+        bitrate: kbit/s; 0 for an Ogg file that does not name it, None for others.
+        audio_bytes: bytes of an Ogg file without its headers.
+        id3: an MP3's ID3v2 tag.
+        rate_control: how an MP3 chose the bitrates of its frames.
+    """
+
+    bitrate: float | None = None
+    audio_bytes: int = 0
+    id3: bytes = b""
+    rate_control: RateControl = CONSTANT_RATE
+
+
+def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO, _Hints]:
+    """What libsndfile is to read, at its start, and what it does not tell of it.
 
     All that is looked up in the file is looked up here: libsndfile relies on the place where it left the descriptor.
     """
     if opening.startswith(_SDS_MAGIC):
         raise FileError(f"{path} is a MIDI sample dump, which cannot be read; give an audio file")
-    bitrate, id3 = None, b""
+    hints = _Hints()
     if opening.startswith(b"OggS"):
         ogg.check_last_page(path, file)
-        bitrate = max(0, ogg.vorbis_nominal_bitrate(opening))
+        audio_bytes = _num_bytes(file) - header_bytes(file)
+        hints = _Hints(max(0, ogg.vorbis_nominal_bitrate(opening)), audio_bytes)
     elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
         stream = mpeg.scan(file)
         if stream is None:
             raise FileError(f"{path} holds no MP3 frames")
         if stream.num_frames < stream.claimed_frames - 1:
             raise FileError(f"{path} is truncated: {stream.num_frames} of {stream.claimed_frames} frames are there")
-        bitrate, id3 = stream.bitrate, _read_id3(path, file, opening)
+        id3 = _read_id3(path, file, opening)
+        hints = _Hints(stream.bitrate, 0, id3, rate_control(file, stream))
         if stream.variable and not stream.has_xing:
-            return mpeg.with_xing_header(file, id3, stream), bitrate, id3
+            return mpeg.with_xing_header(file, id3, stream), hints
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    return file.fileno(), bitrate, id3
+    return file.fileno(), hints
 
 
 def _read_id3(path: Path, file: BinaryIO, opening: bytes) -> bytes:

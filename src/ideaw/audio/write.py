@@ -17,9 +17,11 @@ import numpy as np
 import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.audio import atomic, mpeg, tags
+from ideaw.audio import atomic, mpeg, tags, xing
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
+from ideaw.audio.containers.carry import carry, find_carrier
 from ideaw.audio.formats import (
+    CONSTANT_RATE,
     CONTAINERS_OF_32_BITS,
     EXTENSIONS,
     FORMATS,
@@ -38,6 +40,9 @@ from ideaw.errors import FileError, error_reason
 
 WriteBlock = Callable[[NDArray[np.floating]], None]
 """Appends `(n, channels)` floats to a file."""
+
+MAX_MP3_LEVEL = 0.999
+"""Compression level that stands for 1, the lowest bitrate, which libsndfile refuses for MP3."""
 
 
 class Encoder(Protocol):
@@ -65,6 +70,10 @@ def create_audio(
     channels: int,
     encoding: Encoding | None = None,
     num_samples: int | None = None,
+    *,
+    source: PathLike | None = None,
+    inspect: Callable[[Path], None] | None = None,
+    overwrite: bool = True,
 ) -> Iterator[WriteBlock]:
     """Yield a function that appends blocks to what will be at `path`, in the container that its extension names.
 
@@ -77,6 +86,9 @@ def create_audio(
         channels: number of channels.
         encoding: how the source held the samples; it is kept as far as `choose_encoding` can.
         num_samples: length per channel, if it is known; decides whether a WAV file needs RF64.
+        source: file of that encoding, as long, of which everything but the samples is to be kept.
+        inspect: called with the finished file before it gets its place; what it raises prevents that.
+        overwrite: whether there may be a file at `path` already.
 
     Raises:
         FileError: the format cannot hold this, the place cannot be written, or there were no samples.
@@ -86,6 +98,10 @@ def create_audio(
     make_encoder = _encoder(path)
     check_format(path, rate, channels, encoding, num_samples)
     chosen = choose_encoding(path, encoding, channels * (num_samples or 0))
+    carrier = None
+    if source is not None and encoding is not None:
+        check_kept(path, encoding)
+        carrier = find_carrier(encoding, chosen)
     buffer = SampleBuffer(channels)
 
     def write_held(size: int) -> None:
@@ -101,9 +117,11 @@ def create_audio(
         with _encoder_errors(path, make_encoder):
             write_held(CODEC_BLOCK_SAMPLES)
 
-    with atomic.replace_on_success(path) as temporary:
+    with contextlib.ExitStack() as files:
+        finished = files.enter_context(atomic.replace_on_success(path, overwrite))
+        coded = finished if carrier is None else files.enter_context(atomic.scratch_file(path))
         with _encoder_errors(path, make_encoder):
-            encoder = make_encoder(temporary, rate, channels, chosen)
+            encoder = make_encoder(coded, rate, channels, chosen)
         try:
             yield write
             if not buffer.end:
@@ -114,6 +132,12 @@ def create_audio(
         except BaseException:
             encoder.abort()
             raise
+        if carrier is not None:
+            assert source is not None
+            with atomic.file_errors(path):
+                carry(path, carrier, Path(source), coded, finished)
+        if inspect is not None:
+            inspect(finished)
 
 
 def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None) -> None:
@@ -191,7 +215,10 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
     same_codec = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
     bitrate = source.bitrate if same_codec else target.default_bitrate
     id3 = ((source.id3 if same_codec else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
-    return Encoding(container, subtype, bitrate, source.tags, id3)
+    same_container = source.container == container
+    endian = source.endian if same_container else None
+    control = source.rate_control if same_container else CONSTANT_RATE
+    return Encoding(container, subtype, bitrate, source.tags, id3, endian, control)
 
 
 def check_format(
@@ -223,6 +250,17 @@ def check_format(
     check_size(path, choose_encoding(path, encoding, num_values), num_values)
 
 
+def check_kept(path: Path, encoding: Encoding) -> None:
+    """Raise `FileError` if `path` is to have the container of its source, but cannot have its coding.
+
+    Another coding would be another file, many times as large or worse, under the same kind of name.
+    """
+    target = file_format(path)
+    if encoding.container in target.containers and encoding.subtype not in target.subtypes:
+        coding = encoding.subtype.replace("_", " ")
+        raise FileError(f"{path} cannot have the coding of its source, {coding}; give another format, such as .flac")
+
+
 def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
     """Raise `FileError` if so many values (samples times channels) overflow the lengths of the container."""
     if encoding.container in CONTAINERS_OF_32_BITS and _num_bytes(encoding.subtype, num_values) >= MAX_DATA_BYTES:
@@ -244,10 +282,21 @@ class SndfileEncoder:
         self._sound.write(_as_stored(block, self._encoding.subtype))
 
     def finish(self) -> None:
-        """Write what comes last: the header's lengths, and the tag of an MP3 before it."""
+        """Write what comes last: the header's lengths, and what comes before the frames of an MP3."""
+        length = self._sound.frames
         self._sound.close()
+        if self._encoding.container == "MP3":
+            self._add_mp3_header(length)
         if self._encoding.id3:
             atomic.prepend(self._temporary, self._encoding.id3)
+
+    def _add_mp3_header(self, length: int) -> None:
+        """Tell the length of `length` samples where LAME did not, as its frames are too small for that."""
+        with self._temporary.open("rb") as file:
+            stream = mpeg.scan(file)
+            num_bytes = file.seek(0, os.SEEK_END)
+        if stream is not None and not stream.has_xing:
+            atomic.prepend(self._temporary, xing.info_frame(stream, num_bytes, length))
 
     def abort(self) -> None:
         """Close a file that will not be needed."""
@@ -264,7 +313,8 @@ def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundF
         format=encoding.container,
         subtype=encoding.subtype,
         compression_level=_compression_level(encoding, rate, channels),
-        bitrate_mode="CONSTANT" if encoding.container == "MP3" else None,
+        bitrate_mode=encoding.rate_control.mode if encoding.container == "MP3" else None,
+        endian=encoding.endian,
     )
     for name, text in encoding.tags.items():
         if name in tags.TAG_NAMES and encoding.container != "MP3":
@@ -286,8 +336,11 @@ def _compression_level(encoding: Encoding, rate: int, channels: int) -> float | 
     if encoding.bitrate is None:
         return None
     if encoding.container == "MP3":
+        if encoding.rate_control.quality is not None:
+            return min(encoding.rate_control.quality / 10, MAX_MP3_LEVEL)
         highest, lowest = mpeg.max_bitrate(rate), 32 if rate >= 32_000 else 8
-        return (highest - mpeg.legal_bitrate(encoding.bitrate, rate)) / (highest - lowest)
+        share = (highest - mpeg.legal_bitrate(encoding.bitrate, rate)) / (highest - lowest)
+        return min(share, MAX_MP3_LEVEL)
     if encoding.subtype == "OPUS":
         return float(np.clip((256 - encoding.bitrate / channels) / 250, 0, 1))
     return _vorbis_level(encoding.bitrate, rate, channels)
