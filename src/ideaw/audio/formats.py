@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeAlias
 
+from ideaw.audio.av_codecs import AV_CODECS
 from ideaw.errors import MissingExtraError
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -18,8 +19,14 @@ OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
 AAC_RATES = (*MP3_RATES, 64_000, 88_200, 96_000)
 """Sampling rates in Hz that each codec has."""
 
-VIDEO_CONTAINER = "M4A with video"
-"""Container name of an MP4 file that holds moving pictures too."""
+RATELESS_SUBTYPES = ("VORBIS", "PCM", "FLAC", "WAVPACK")
+"""How subtypes begin that have any rate, also in containers whose other codecs do not."""
+
+VIDEO_CONTAINER, MATROSKA_VIDEO_CONTAINER = "M4A with video", "MKA with video"
+"""Container names of MP4 and Matroska files that hold moving pictures too."""
+
+SOUND_CONTAINERS = {VIDEO_CONTAINER: "M4A", MATROSKA_VIDEO_CONTAINER: "MKA"}
+"""The same without them."""
 
 PCM_BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 SAMPLE_BITS = {"FLOAT": 32, "DOUBLE": 64, "ULAW": 8, "ALAW": 8, **PCM_BITS}
@@ -81,6 +88,7 @@ class FileFormat:
         max_channels: most channels that are written.
         default_bitrate: kbit/s of audio that comes from another codec; None if lossless.
         writer: the library that writes it.
+        muxer: FFmpeg's name of the container, if PyAV writes it.
     """
 
     containers: tuple[str, ...]
@@ -89,13 +97,23 @@ class FileFormat:
     max_channels: int = 16
     default_bitrate: int | None = None
     writer: Literal["libsndfile", "PyAV"] = "libsndfile"
+    muxer: str = ""
 
 
 _WIDE = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _WAV = FileFormat(("WAV", "WAVEX", "RF64"), (*_WIDE, "PCM_U8"))
 _AIFF = FileFormat(("AIFF",), (*_WIDE, "PCM_S8", "PCM_U8"))
-_VORBIS = FileFormat(("OGG",), ("VORBIS",), default_bitrate=192)
-_M4A = FileFormat(("M4A",), ("AAC", "ALAC_16", "ALAC_24"), AAC_RATES, 6, 192, "PyAV")
+_VORBIS = FileFormat(("OGG",), ("VORBIS", "OPUS"), default_bitrate=192)
+_M4A = FileFormat(("M4A",), ("AAC", "ALAC_16", "ALAC_24"), AAC_RATES, 6, 192, "PyAV", "ipod")
+_IN_MP4 = ("AAC", "ALAC_16", "ALAC_24", "FLAC_16", "FLAC_24", "OPUS", "MP3", "MP2", "AC3", "EAC3")
+_IN_MOV = ("AAC", "ALAC_16", "ALAC_24", "MP3", "AC3", "EAC3", *(name for name in AV_CODECS if name.startswith("PCM")))
+_MP4 = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MP4, AAC_RATES, 8, 192, "PyAV", "mp4")
+_MOV = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MOV, AAC_RATES, 8, 192, "PyAV", "mov")
+_IN_MATROSKA = (*(name for name in AV_CODECS if not name.startswith(("ALAC", "WAVPACK"))), "VORBIS")
+_MKA = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), _IN_MATROSKA, AAC_RATES, 8, 192, "PyAV", "matroska")
+_WEBM = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), ("OPUS", "VORBIS"), OPUS_RATES, 8, 160, "PyAV", "webm")
+_CAF = FileFormat(("CAF",), (*_WIDE, "PCM_S8"))
+_WAVPACK = FileFormat(("WV",), ("WAVPACK_16", "WAVPACK_32", "WAVPACK_FLOAT"), (), 8, None, "PyAV", "wv")
 
 FORMATS = {
     ".wav": _WAV,
@@ -111,7 +129,15 @@ FORMATS = {
     ".oga": _VORBIS,
     ".wave": _WAV,
     ".m4a": _M4A,
-    ".mp4": _M4A,
+    ".mp4": _MP4,
+    ".m4b": _M4A,
+    ".m4v": _MP4,
+    ".mov": _MOV,
+    ".mkv": _MKA,
+    ".mka": _MKA,
+    ".webm": _WEBM,
+    ".caf": _CAF,
+    ".wv": _WAVPACK,
 }
 
 EXTENSIONS = tuple(FORMATS)

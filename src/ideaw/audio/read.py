@@ -296,7 +296,7 @@ def _num_bytes(file: BinaryIO) -> int:
 
 def _needs_pyav(path: Path, opening: bytes) -> bool:
     """Whether a file of this opening is read through PyAV."""
-    matroska, asf = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75"
+    matroska, asf, wavpack = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75", b"wvpk"
     no_magic = not opening.startswith(MAGIC_NUMBERS)
     bare_aac = path.suffix.lower() == ".aac" and no_magic  # AAC has no magic number of its own
-    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))
+    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf, wavpack))

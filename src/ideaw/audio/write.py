@@ -10,8 +10,10 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import soundfile as sf
@@ -27,8 +29,9 @@ from ideaw.audio.formats import (
     FORMATS,
     MAX_DATA_BYTES,
     PCM_BITS,
+    RATELESS_SUBTYPES,
     SAMPLE_BITS,
-    VIDEO_CONTAINER,
+    SOUND_CONTAINERS,
     Encoding,
     FileFormat,
     PathLike,
@@ -37,6 +40,9 @@ from ideaw.audio.formats import (
 from ideaw.audio.ogg import vorbis_nominal_bitrate
 from ideaw.audio.samples import as_integers
 from ideaw.errors import FileError, error_reason
+
+Errors: TypeAlias = tuple[type[Exception], ...]
+"""Kinds of exceptions."""
 
 WriteBlock = Callable[[NDArray[np.floating]], None]
 """Appends `(n, channels)` floats to a file."""
@@ -48,7 +54,7 @@ MAX_MP3_LEVEL = 0.999
 class Encoder(Protocol):
     """Writes a file; made from a temporary path, the rate in Hz, the channels and the encoding."""
 
-    errors: ClassVar[tuple[type[Exception], ...]]
+    errors: ClassVar[Errors]
     """What its methods raise where the file cannot be written."""
 
     def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None: ...
@@ -72,6 +78,7 @@ def create_audio(
     num_samples: int | None = None,
     *,
     source: PathLike | None = None,
+    track: int = 0,
     inspect: Callable[[Path], None] | None = None,
     overwrite: bool = True,
 ) -> Iterator[WriteBlock]:
@@ -87,6 +94,7 @@ def create_audio(
         encoding: how the source held the samples; it is kept as far as `choose_encoding` can.
         num_samples: length per channel, if it is known; decides whether a WAV file needs RF64.
         source: file of that encoding, as long, of which everything but the samples is to be kept.
+        track: which of the source's sounds, counted from 0, the samples replace.
         inspect: called with the finished file before it gets its place; what it raises prevents that.
         overwrite: whether there may be a file at `path` already.
 
@@ -95,13 +103,13 @@ def create_audio(
         MissingExtraError: the container needs PyAV, which is not installed.
     """
     path = Path(path)
-    make_encoder = _encoder(path)
-    check_format(path, rate, channels, encoding, num_samples)
+    check_format(path, rate, channels, encoding, num_samples, source is not None)
     chosen = choose_encoding(path, encoding, channels * (num_samples or 0))
+    make_encoder, errors = _encoder(path, chosen)
     carrier = None
     if source is not None and encoding is not None:
         check_kept(path, encoding)
-        carrier = find_carrier(encoding, chosen)
+        carrier = find_carrier(path, encoding, chosen, track)
     buffer = SampleBuffer(channels)
 
     def write_held(size: int) -> None:
@@ -114,19 +122,19 @@ def create_audio(
         if samples.ndim != 2 or samples.shape[1] != channels:
             raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, {channels})")
         buffer.append(samples)
-        with _encoder_errors(path, make_encoder):
+        with _encoder_errors(path, errors):
             write_held(CODEC_BLOCK_SAMPLES)
 
     with contextlib.ExitStack() as files:
         finished = files.enter_context(atomic.replace_on_success(path, overwrite))
         coded = finished if carrier is None else files.enter_context(atomic.scratch_file(path))
-        with _encoder_errors(path, make_encoder):
+        with _encoder_errors(path, errors):
             encoder = make_encoder(coded, rate, channels, chosen)
         try:
             yield write
             if not buffer.end:
                 raise FileError(f"there are no samples to write to {path}")
-            with _encoder_errors(path, make_encoder):
+            with _encoder_errors(path, errors):
                 write_held(1)
                 encoder.finish()
         except BaseException:
@@ -158,7 +166,7 @@ def check_target(
 ) -> None:
     """Check whether `create_audio` with the same arguments can begin; raises what it raises."""
     path = Path(path)
-    _encoder(path)
+    _encoder(path, choose_encoding(path, encoding, channels * (num_samples or 0)))
     check_format(path, rate, channels, encoding, num_samples)
     atomic.check_writable(path)
 
@@ -171,7 +179,8 @@ def check_distinct(source: PathLike, target: PathLike) -> None:
 
 def stored_step(path: PathLike, encoding: Encoding) -> float:
     """Distance of two neighbouring sample values in what `encoding` becomes at `path`, full scale 1; 0 if any goes."""
-    integers = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", choose_encoding(Path(path), encoding, 0).subtype)
+    subtype = choose_encoding(Path(path), encoding, 0).subtype
+    integers = re.fullmatch(r"(?:PCM|ALAC|FLAC|WAVPACK)_[SU]?(\d+)(?:LE|BE)?", subtype)
     return 2.0 ** (1 - int(integers[1])) if integers else 0.0
 
 
@@ -203,6 +212,8 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
         num_values: samples times channels; decides whether a WAV file needs RF64.
     """
     target, source = file_format(path), encoding or Encoding("", "")
+    if source.container not in target.containers and source.subtype == "VORBIS" and target.writer == "PyAV":
+        source = replace(source, subtype="")  # is written to Ogg, and needs a source to be carried around it
     container = source.container if source.container in target.containers else target.containers[0]
     subtype = source.subtype
     if subtype not in target.subtypes:
@@ -222,7 +233,12 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
 
 
 def check_format(
-    path: Path, rate: int, channels: int, encoding: Encoding | None = None, num_samples: int | None = None
+    path: Path,
+    rate: int,
+    channels: int,
+    encoding: Encoding | None = None,
+    num_samples: int | None = None,
+    keeps_video: bool = False,
 ) -> None:
     """Check whether the format that `path` names can hold some audio.
 
@@ -232,22 +248,25 @@ def check_format(
         channels: number of channels.
         encoding: how the source holds it, if there is one.
         num_samples: length per channel, if it is known.
+        keeps_video: whether the moving pictures of the source come along.
 
     Raises:
         FileError: it cannot.
     """
     extension, target = path.suffix.lower(), file_format(path)
-    if encoding is not None and encoding.container == VIDEO_CONTAINER and extension == ".mp4":
+    video_lost = encoding is not None and encoding.container in SOUND_CONTAINERS and not keeps_video
+    if video_lost and any(container in SOUND_CONTAINERS for container in target.containers):
         raise FileError(f"{path} would lose the video of its source; write the sound alone as .m4a and mux it yourself")
-    if target.rates and rate not in target.rates:
+    num_values = channels * (num_samples or 0)
+    chosen = choose_encoding(path, encoding, num_values)
+    if target.rates and rate not in target.rates and not chosen.subtype.startswith(RATELESS_SUBTYPES):
         accepted = ", ".join(map(str, target.rates))
         raise FileError(f"{extension} cannot hold {rate} Hz; use .wav or .flac, or one of {accepted} Hz")
     if "FLAC" in target.containers and rate > 0xFFFF and rate % 10:
         raise FileError(f"{extension} cannot hold {rate} Hz; use .wav, or a multiple of 10 Hz")
     if not 1 <= channels <= target.max_channels:
         raise FileError(f"{extension} cannot hold {channels} channels; use .wav, or at most {target.max_channels}")
-    num_values = channels * (num_samples or 0)
-    check_size(path, choose_encoding(path, encoding, num_values), num_values)
+    check_size(path, chosen, num_values)
 
 
 def check_kept(path: Path, encoding: Encoding) -> None:
@@ -270,7 +289,7 @@ def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
 class SndfileEncoder:
     """Writes samples through libsndfile."""
 
-    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, sf.SoundFileError)
+    errors: ClassVar[Errors] = (OSError, sf.SoundFileError)
 
     def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
         """Open the file; `rate` is in Hz, and `encoding` one that `choose_encoding` gave."""
@@ -310,7 +329,7 @@ def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundF
         "w",
         rate,
         channels,
-        format=encoding.container,
+        format="OGG" if encoding.subtype == "VORBIS" else encoding.container,
         subtype=encoding.subtype,
         compression_level=_compression_level(encoding, rate, channels),
         bitrate_mode=encoding.rate_control.mode if encoding.container == "MP3" else None,
@@ -364,15 +383,18 @@ def _num_bytes(subtype: str, num_values: int) -> int:
     return num_values * SAMPLE_BITS.get(subtype, 0) // 8
 
 
-def _encoder(path: Path) -> type[Encoder]:
-    """What writes what the extension names."""
-    return import_pyav(path).Encoder if written_by_pyav(path) else SndfileEncoder
+def _encoder(path: Path, chosen: Encoding) -> tuple[Callable[..., Encoder], Errors]:
+    """What writes what the extension names, in the chosen encoding, and what that raises."""
+    if chosen.subtype != "VORBIS" and written_by_pyav(path):
+        make = import_pyav(path).Encoder
+        return partial(make, muxer=file_format(path).muxer), make.errors
+    return SndfileEncoder, SndfileEncoder.errors
 
 
 @contextlib.contextmanager
-def _encoder_errors(path: Path, encoder: type[Encoder]) -> Iterator[None]:
+def _encoder_errors(path: Path, errors: Errors) -> Iterator[None]:
     """Turn what an encoder raises into a `FileError` of one line."""
     try:
         yield
-    except encoder.errors as problem:
+    except errors as problem:
         raise FileError(f"{path} cannot be written: {error_reason(problem)}") from problem

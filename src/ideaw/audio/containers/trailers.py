@@ -2,7 +2,7 @@
 
 from typing import BinaryIO
 
-from ideaw.audio.containers.bytes import num_bytes, read_at
+from ideaw.audio.containers.bytes import Stretch, append, num_bytes, read_at
 
 _ID3V1_BYTES, _ID3V1_EXTENSION_BYTES = 128, 227
 _APE_FOOTER_BYTES = 32
@@ -17,6 +17,12 @@ def trailing_tags_start(file: BinaryIO) -> int:
     while (start := _tag_start(file, end)) < end:
         end = start
     return end
+
+
+def carry_trailing_tags(source: BinaryIO, coded: BinaryIO, output: BinaryIO) -> None:
+    """Write `coded`, in whose container all tags stand at the end (WavPack), with those of `source` to `output`."""
+    ours, theirs = trailing_tags_start(coded), trailing_tags_start(source)
+    append(output, [Stretch(coded, 0, ours), Stretch(source, theirs, num_bytes(source) - theirs)])
 
 
 def _tag_start(file: BinaryIO, end: int) -> int:
