@@ -16,7 +16,7 @@ from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
-from ideaw.audio.write import check_distinct, create_audio, stored_step
+from ideaw.audio.write import check_distinct, create_audio, stored_companding, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
 from ideaw.engine.gain import MarkLevel, check_level
@@ -157,7 +157,8 @@ class Marker(SegmentMarker):
             check_source(rate, channels, length, longest)
             plan.check_seconds(inf if length is None else length / rate)
             step = stored_step(target, recording.encoding)
-            embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
+            law = stored_companding(target, recording.encoding)
+            embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step, law)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
                 for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
                     write(marked)
@@ -236,10 +237,17 @@ class Marker(SegmentMarker):
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
-        self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
+        self,
+        plan: Plan,
+        rate: int,
+        level: MarkLevel,
+        block_seconds: int | None,
+        channels: int,
+        step: float,
+        companding: str | None = None,
     ) -> Embedder:
         snr, audibility = check_level(*level, self.network.card.audibility)
-        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
+        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:

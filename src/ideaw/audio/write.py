@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio import atomic, mpeg, tags, xing
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
+from ideaw.audio.companding import COMPANDED_SUBTYPES, as_companded_pcm
 from ideaw.audio.containers.carry import carry, find_carrier
 from ideaw.audio.formats import (
     CONSTANT_RATE,
@@ -184,6 +185,12 @@ def stored_step(path: PathLike, encoding: Encoding) -> float:
     return 2.0 ** (1 - int(integers[1])) if integers else 0.0
 
 
+def stored_companding(path: PathLike, encoding: Encoding) -> str | None:
+    """The law, A or µ, by which samples of `encoding` are stored in what it becomes at `path`, as they were before."""
+    subtype = choose_encoding(Path(path), encoding, 0).subtype
+    return subtype if subtype == encoding.subtype and subtype in COMPANDED_SUBTYPES else None
+
+
 def written_by_pyav(path: PathLike) -> bool:
     """Whether a file with the extension of `path` is written through PyAV."""
     return file_format(Path(path)).writer == "PyAV"
@@ -345,6 +352,8 @@ def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundF
 def _as_stored(samples: NDArray[np.floating], subtype: str) -> NDArray[Any]:
     """Samples as libsndfile stores them without touching them again: PCM codes in the high bits of int32."""
     bits = PCM_BITS.get(subtype)
+    if subtype in COMPANDED_SUBTYPES:
+        return as_companded_pcm(samples, subtype)
     if bits is None:
         return np.ascontiguousarray(samples, dtype=np.float64)
     return (as_integers(samples, bits) << (32 - bits)).astype(np.int32)
