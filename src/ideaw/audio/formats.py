@@ -109,8 +109,8 @@ _IN_MP4 = ("AAC", "ALAC_16", "ALAC_24", "FLAC_16", "FLAC_24", "OPUS", "MP3", "MP
 _IN_MOV = ("AAC", "ALAC_16", "ALAC_24", "MP3", "AC3", "EAC3", *(name for name in AV_CODECS if name.startswith("PCM")))
 _MP4 = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MP4, AAC_RATES, 8, 192, "PyAV", "mp4")
 _MOV = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MOV, AAC_RATES, 8, 192, "PyAV", "mov")
-_IN_MATROSKA = (*(name for name in AV_CODECS if not name.startswith(("ALAC", "WAVPACK"))), "VORBIS")
-_MKA = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), _IN_MATROSKA, AAC_RATES, 8, 192, "PyAV", "matroska")
+_IN_MATROSKA = ("FLAC_24", *(name for name in AV_CODECS if not name.startswith(("ALAC", "WAVPACK"))), "VORBIS")
+_MKA = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), _IN_MATROSKA, AAC_RATES, 8, None, "PyAV", "matroska")
 _WEBM = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), ("OPUS", "VORBIS"), OPUS_RATES, 8, 160, "PyAV", "webm")
 _CAF = FileFormat(("CAF",), (*_WIDE, "PCM_S8"))
 _WAVPACK = FileFormat(("WV",), ("WAVPACK_16", "WAVPACK_32", "WAVPACK_FLOAT"), (), 8, None, "PyAV", "wv")
@@ -119,8 +119,8 @@ FORMATS = {
     ".wav": _WAV,
     ".flac": FileFormat(("FLAC",), ("PCM_16", "PCM_24", "PCM_S8"), max_channels=8),
     ".mp3": FileFormat(("MP3",), ("MPEG_LAYER_III",), MP3_RATES, 2, 192),
-    ".ogg": _VORBIS,
     ".opus": FileFormat(("OGG",), ("OPUS",), OPUS_RATES, default_bitrate=160),
+    ".ogg": _VORBIS,
     ".aiff": _AIFF,
     ".au": FileFormat(("AU",), (*_WIDE, "PCM_S8")),
     ".w64": FileFormat(("W64",), (*_WIDE, "PCM_U8")),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -75,11 +76,14 @@ def open_source(path: Path, file: BinaryIO, track: int = 0) -> Iterator[Source]:
             if encoding.bitrate == 0:
                 encoding = replace(encoding, bitrate=_measure_bitrate(path, track))
         packets = itertools.chain([first] if first else [], decoded)
-        yield Source(rate, channels, num_samples, encoding, _read_pieces(path, packets, rate, channels, num_samples))
+        pieces = _read_pieces(path, packets, rate, channels, num_samples)
+        pieces_from = partial(_read_pieces_from, path, container, stream, rate, channels)
+        yield Source(rate, channels, num_samples, encoding, pieces, pieces_from, len(container.streams.audio))
 
 
 def open_demuxer(file: BinaryIO) -> av.container.InputContainer:
-    """An open file as FFmpeg's container, by the demuxers that may be tried."""
+    """An open file, from its start, as FFmpeg's container, by the demuxers that may be tried."""
+    file.seek(0)
     return av.open(file, "r", options={"format_whitelist": ",".join(DEMUXERS)})
 
 
@@ -152,6 +156,16 @@ def _read_pieces(
             piece = _as_columns(frame)
         yield piece[: int(min(left, len(piece)))]
         left -= min(left, len(piece))
+
+
+def _read_pieces_from(
+    path: Path, container: av.container.InputContainer, stream: av.AudioStream, rate: int, channels: int, start: int
+) -> Iterator[NDArray[np.float64]]:
+    """The samples from the packet on that holds sample `start`."""
+    with _decoder_errors(path):
+        assert stream.time_base is not None
+        container.seek(round(start / rate / stream.time_base) + (stream.start_time or 0), stream=stream)
+    yield from _read_pieces(path, container.decode(stream), rate, channels, None)
 
 
 def _as_columns(frame: av.AudioFrame) -> NDArray[np.float64]:

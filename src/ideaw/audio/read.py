@@ -9,8 +9,9 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,6 +55,8 @@ class Source:
         num_samples: length per channel that the header claims, which may be more than there is; None if it claims none.
         encoding: how the file holds them.
         pieces: `(n, channels)` float64 as the decoder gives them.
+        pieces_from: gives them from about a sample on instead; afterwards `pieces` is of no use.
+        num_tracks: how many sounds the file holds side by side, of which this is one.
     """
 
     rate: int
@@ -61,6 +64,8 @@ class Source:
     num_samples: int | None
     encoding: Encoding
     pieces: Iterator[NDArray[np.float64]] = field(repr=False)
+    pieces_from: Callable[[int], Iterator[NDArray[np.float64]]] = field(repr=False)
+    num_tracks: int = 1
 
     def blocks(self, size: int = CODEC_BLOCK_SAMPLES) -> Iterator[NDArray[np.float64]]:
         """The samples as `(size, channels)` float64, PCM of every width exactly; the last block may be shorter.
@@ -69,6 +74,23 @@ class Source:
             FileError: the file turns out to be damaged or truncated.
         """
         return regroup(self.pieces, size)
+
+    def stretches(self, spans: Iterable[tuple[int, int]]) -> Iterator[NDArray[np.float64]]:
+        """`(n, channels)` pieces of some stretches, one after the other; each begins at about the sample that is asked.
+
+        Args:
+            spans: first sample and number of samples of each.
+
+        Raises:
+            FileError: the file turns out to be damaged or truncated.
+        """
+        for start, count in spans:
+            left = count
+            for piece in self.pieces_from(start):
+                yield piece[:left]
+                left -= len(piece)
+                if left <= 0:
+                    break
 
     def checked_blocks(self, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
         """The same in blocks of the usual size, each checked, and their length in the end.
@@ -97,8 +119,12 @@ class Recording:
 
 
 @contextlib.contextmanager
-def open_audio(path: PathLike) -> Iterator[Source]:
+def open_audio(path: PathLike, track: int = 0) -> Iterator[Source]:
     """Open an audio file, whatever its extension says, to be read in blocks: in the memory of one, however long.
+
+    Args:
+        path: the file.
+        track: which of its sounds is read, counted from 0, if it holds several side by side.
 
     Raises:
         FileError: it cannot be read, is damaged, truncated, or no audio file.
@@ -106,14 +132,17 @@ def open_audio(path: PathLike) -> Iterator[Source]:
     """
     path = Path(path)
     with open_regular(path) as file:
-        open_source = import_pyav(path).open_source if _needs_pyav(path, file.peek(16)) else _open_sndfile
-        with open_source(path, file) as source:
-            yield source
+        if _needs_pyav(path, file.peek(16)):
+            with import_pyav(path).open_source(path, file, track) as source:
+                yield source
+        else:
+            with _open_sndfile(path, file) as source:
+                yield source
 
 
-def read_blocks(path: PathLike, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
+def read_blocks(path: PathLike, longest: float | None = None, track: int = 0) -> Iterator[NDArray[np.float64]]:
     """The samples of the file at `path`, as `Source.checked_blocks` gives them; raises what `open_audio` raises too."""
-    with open_audio(path) as source:
+    with open_audio(path, track) as source:
         yield from source.checked_blocks(longest)
 
 
@@ -177,7 +206,8 @@ def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
             sound.endian if sound.endian in ("BIG", "LITTLE") else None,
             hints.rate_control,
         )
-        yield Source(sound.samplerate, sound.channels, num_samples, encoding, _read_pieces(sound, path, opening))
+        pieces, pieces_from = _read_pieces(sound, path, opening), partial(_read_pieces_from, sound, path, opening)
+        yield Source(sound.samplerate, sound.channels, num_samples, encoding, pieces, pieces_from)
 
 
 def check_claims(path: Path, rate: int, channels: int) -> None:
@@ -212,6 +242,17 @@ def _read_pieces(sound: sf.SoundFile, path: Path, opening: bytes) -> Iterator[ND
         sound.format == "FLAC" and count < sound.frames < _UNKNOWN_LENGTH
     ):  # its decoder does not mind a cut between frames
         raise FileError(f"{path} is truncated: it ends before its header says")
+
+
+def _read_pieces_from(sound: sf.SoundFile, path: Path, opening: bytes, start: int) -> Iterator[NDArray[np.float64]]:
+    with _decoder_errors(path, opening):
+        sound.seek(start)
+    while True:
+        with _decoder_errors(path, opening):
+            piece = sound.read(CODEC_BLOCK_SAMPLES, dtype="float64", always_2d=True)
+        if not len(piece):
+            return
+        yield piece
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ WAIT_BEYOND_BLOCK_SECONDS = 2
 """Whole seconds that cover what a sample waits for besides its block: the next second's gain, and context."""
 
 COMPANDED_BLOCKS_PER_SECOND = 10
-"""Blocks of a second in each of which a mark among the values of A-law or µ-law is no louder than it was meant to be."""
+"""Blocks of a second in each of which a mark among the values of A-law or µ-law is no louder than it was meant."""
 
 MAX_HELD_SAMPLES = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""

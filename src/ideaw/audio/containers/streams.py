@@ -112,7 +112,6 @@ def _read_covers(source: BinaryIO) -> dict[int, tuple[str, str, bytes]]:
                 covers[packet.stream.index] = (name, kind, bytes(packet))
             if len(covers) == len(pictures):
                 break
-    source.seek(0)
     return covers
 
 
@@ -138,6 +137,4 @@ def _kept_tags(tags: dict[str, str]) -> dict[str, str]:
 
 def _sound_rate(coded: BinaryIO) -> int:
     with open_demuxer(coded) as container:
-        rate = container.streams.audio[0].rate
-    coded.seek(0)
-    return int(rate)
+        return int(container.streams.audio[0].rate)
