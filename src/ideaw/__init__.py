@@ -3,7 +3,16 @@
 import logging
 from importlib.metadata import version
 
-from ideaw.errors import AudioError, FileError, IdeawError, MessageError, MissingExtraError, ModelError
+from ideaw.errors import (
+    AlreadyMarkedError,
+    AudioError,
+    FileError,
+    IdeawError,
+    LostMarkError,
+    MessageError,
+    MissingExtraError,
+    ModelError,
+)
 from ideaw.keys import Key
 from ideaw.marker import Marker, load
 from ideaw.models import Card, model_names
@@ -15,12 +24,14 @@ __version__ = version("ideaw")
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "AlreadyMarkedError",
     "AudioError",
     "Card",
     "Detection",
     "FileError",
     "IdeawError",
     "Key",
+    "LostMarkError",
     "Marker",
     "MessageError",
     "MissingExtraError",

@@ -17,6 +17,14 @@ class TooLongError(AudioError):
     """Audio of more seconds than the caller allows."""
 
 
+class LostMarkError(AudioError):
+    """A mark that was made, and could not be read back from what would have been written."""
+
+
+class AlreadyMarkedError(AudioError):
+    """Audio that carries a readable mark already, and would get another one over it."""
+
+
 class FileError(IdeawError):
     """A file that cannot be read or written: missing, truncated, of an unknown format, a directory."""
 

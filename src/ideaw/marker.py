@@ -6,7 +6,6 @@ Detection: the mix at 16 kHz → locating code → message; else channels apart,
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,19 @@ from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
-from ideaw.audio.write import check_distinct, create_audio, stored_step
+from ideaw.audio.spool import AudioInput, AudioOutput, as_path, as_paths
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
 from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
+from ideaw.file_marking import FileMarking
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.models import find_model
 from ideaw.payload.framing import plan_blocks
 from ideaw.payload.message import Message, MessageLike, Plan
+from ideaw.read_back import ReadBack
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
 
@@ -82,7 +83,8 @@ class Marker(SegmentMarker):
         floats = as_float(array := np.asarray(samples))
         rate, plan = check_samples(floats, rate), self._plan(message)
         plan.check_seconds(len(array) / rate)
-        embedder = self._embedder(plan, rate, (snr, audibility), None, floats.shape[1], quantisation_step(array.dtype))
+        step = quantisation_step(array.dtype)
+        embedder = self._embedder(plan, rate, floats.shape[1], step, level=(snr, audibility))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
@@ -126,45 +128,55 @@ class Marker(SegmentMarker):
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
         plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
-        start = partial(self._embedder, plan, rate, (snr, audibility), block_seconds)
+        start = partial(self._embedder, plan, rate, level=(snr, audibility), block_seconds=block_seconds)
         yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
 
     @single_threaded_blas()
     def embed_file(
         self,
-        source: PathLike,
-        target: PathLike,
+        source: AudioInput,
+        target: AudioOutput,
         message: MessageLike,
         *,
         snr: float | None = None,
         audibility: float | None = None,
         longest: float | None = None,
+        verify: bool = True,
+        over: bool = False,
+        other_keys: Sequence[Key] = (),
+        overwrite: bool = True,
         progress: Progress | None = None,
     ) -> None:
-        """Mark a file as another one, which appears whole or not at all; rate, channels, length and usual tags stay.
+        """Mark a file as another one, which appears whole or not at all; everything but the samples stays.
 
         Args:
-            source, target: the two files; the target's extension gives its format.
+            source, target: paths, or binary files; a source may be its content in bytes. The target's extension gives
+                its format; an open file gets that of the source.
             message, snr, audibility, longest, progress: as for `embed`, or see `Marker`.
+            verify: whether what was written is read back before it is handed over.
+            over: whether to mark even over a mark of this key, the public one or one of `other_keys`.
+            other_keys: further keys whose marks are respected.
+            overwrite: whether a file at `target` may be replaced.
 
         Raises:
             AudioError, MessageError, FileError: as `embed`; too long, or a file cannot be read or written.
+            LostMarkError: the mark cannot be read back; nothing is written.
+            AlreadyMarkedError: there is a mark already.
         """
-        check_distinct(source, target)
-        plan = self._plan(message)
-        with open_audio(source) as recording:
-            rate, channels, length = recording.rate, recording.channels, recording.num_samples
-            check_source(rate, channels, length, longest)
-            plan.check_seconds(inf if length is None else length / rate)
-            step = stored_step(target, recording.encoding)
-            embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
-            with create_audio(target, rate, channels, recording.encoding, length) as write:
-                for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
-                    write(marked)
-                plan.check_seconds(embedder.length / rate)
-                embedder.check()
-        if progress:
-            progress(1.0)
+        content, level = Message.of(message).content, check_level(snr, audibility, self.network.card.audibility)
+        plan, card = self._plan(message), self.network.card
+        respected = () if over else dict.fromkeys((self._key, PUBLIC, *map(require_key, other_keys)))
+        marking = FileMarking(
+            self.network,
+            plan,
+            partial(self._embedder, plan, level=level, block_seconds=None),
+            ReadBack(self.network, self._key, content, plan.needed, level, card) if verify else None,
+            tuple(respected),
+            longest,
+            overwrite,
+        )
+        with as_paths(source, target) as places:
+            marking.mark(*places, progress)
 
     def detect(
         self,
@@ -210,36 +222,46 @@ class Marker(SegmentMarker):
 
     def detect_file(
         self,
-        path: PathLike,
+        path: AudioInput,
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> Detection:
-        """Search the file at `path`, of any length.
+        """Search a file, of any length.
 
         Args:
+            path: the file's path, an open binary file, or its content in bytes.
             keys, speeds, longest, progress: as for `detect`, or see `Marker`.
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
         """
-        with open_audio(path) as recording:
-            rate, channels, length = recording.rate, recording.channels, recording.num_samples
-        check_source(rate, channels, length, longest)
-        blocks = partial(read_blocks, path, longest)
-        return self._detector(keys, speeds).detect(blocks, rate, channels, length, progress)
+        with as_path(path) as named:
+            with open_audio(named) as recording:
+                rate, channels, length = recording.rate, recording.channels, recording.num_samples
+            check_source(rate, channels, length, longest)
+            blocks = partial(read_blocks, named, longest)
+            return self._detector(keys, speeds).detect(blocks, rate, channels, length, progress)
 
     def _plan(self, message: MessageLike) -> Plan:
         content, bits = Message.of(message), self.network.card.message_bits
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
     def _embedder(
-        self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
+        self,
+        plan: Plan,
+        rate: int,
+        channels: int,
+        step: float,
+        companding: str | None = None,
+        *,
+        level: MarkLevel,
+        block_seconds: int | None = None,
     ) -> Embedder:
         snr, audibility = check_level(*level, self.network.card.audibility)
-        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
+        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ideaw.audio.blocks import Progress
-from ideaw.audio.formats import PathLike
+from ideaw.audio.spool import AudioInput, AudioOutput
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
 from ideaw.marker import load
@@ -13,38 +13,57 @@ from ideaw.results import Detection
 
 
 def embed_file(
-    source: PathLike,
-    target: PathLike,
+    source: AudioInput,
+    target: AudioOutput,
     message: MessageLike,
     *,
     model: str | None = None,
     snr: float | None = None,
     audibility: float | None = None,
+    verify: bool = True,
+    over: bool = False,
+    overwrite: bool = True,
     progress: Progress | None = None,
 ) -> None:
     """Mark a file as another one under the public key, as `Marker.embed_file` does.
 
     Args:
-        source: the audio file to mark.
-        target: the file to write, which appears whole or not at all; its extension gives the format.
+        source: the audio file to mark: its path, an open binary file, or its content in bytes.
+        target: the file to write, which appears whole or not at all; its extension gives the format. An open binary
+            file gets the format of the source.
         message: text, bytes, or a sequence of zeros and ones.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         snr: dB that every second of every channel keeps at least, instead of `audibility`.
         audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+        verify: whether what was written is read back before it is handed over.
+        over: whether to mark even over a readable mark of the public key.
+        overwrite: whether a file at `target` may be replaced.
         progress: called with the share of the work that is done, 0 to 1.
 
     Raises:
         AudioError: the audio cannot be marked, or the mark would round or clip away.
+        LostMarkError: the mark cannot be read back from what was written, which is thrown away.
+        AlreadyMarkedError: the audio carries a mark already.
         FileError: a file cannot be read or written.
         MessageError: the message is empty, or does not fit into this audio.
         ModelError: there is no such model.
         IdeawError: `snr` or `audibility` is out of range, or both are given.
     """
-    _shared(model).embed_file(source, target, message, snr=snr, audibility=audibility, progress=progress)
+    _shared(model).embed_file(
+        source,
+        target,
+        message,
+        snr=snr,
+        audibility=audibility,
+        verify=verify,
+        over=over,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
 def detect_file(
-    path: PathLike,
+    path: AudioInput,
     *,
     model: str | None = None,
     keys: Sequence[Key] | None = None,
@@ -55,7 +74,7 @@ def detect_file(
     """Search a file for a mark, as `Marker.detect_file` does.
 
     Args:
-        path: the audio file, of any length.
+        path: the audio file, of any length: its path, an open binary file, or its content in bytes.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
         speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".

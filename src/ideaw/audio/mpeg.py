@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
+from ideaw.audio.containers.trailers import trailing_tags_start
 from ideaw.audio.tags import id3_length
 
 LAYER3_KBPS = {
@@ -18,9 +19,6 @@ LAYER3_KBPS = {
     2: (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 }
 """Legal bitrates of Layer III in kbit/s, for MPEG-1 and for MPEG-2 and 2.5."""
-
-MIN_XING_FRAME_BYTES = 192
-"""Bytes of a frame that LAME needs for its Xing header, without which the encoder's delay cannot be undone."""
 
 _RATES_BY_VERSION_BITS = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 
@@ -54,19 +52,29 @@ class Mp3Stream:
         """A Xing header that says how many MPEG frames follow, of the first frame's own size."""
         frame = _parse_header(self.header)
         assert frame is not None
-        mono = self.header[3] >> 6 == 3
-        side = (17 if mono else 32) if frame.version == 3 else (9 if mono else 17)
-        body = b"\0" * side + b"Xing" + (1).to_bytes(4, "big") + self.num_frames.to_bytes(4, "big")
+        body = bytes(frame.side_bytes) + b"Xing" + (1).to_bytes(4, "big") + self.num_frames.to_bytes(4, "big")
         return (self.header + body).ljust(frame.size, b"\0")[: frame.size]
+
+    def header_with_room(self, count: int) -> bytes:
+        """Four bytes that open a frame like the first, of the least bitrate that leaves room for `count` bytes."""
+        frame = _parse_header(self.header)
+        assert frame is not None
+        for bitrate_index in range(1, 15):
+            header = self.header[:2] + bytes([bitrate_index << 4 | self.header[2] & 0x0D]) + self.header[3:]
+            size, side_bytes, _ = frame_sizes(header)
+            if size >= len(header) + side_bytes + count:
+                break
+        return header
 
 
 def scan(file: BinaryIO) -> Mp3Stream | None:
     """The stream in an MP3 file; None if there is no Layer III frame of a known bitrate in it."""
+    end = trailing_tags_start(file)
     window = _FileWindow(file)
     at: int | None = id3_length(window.read_at(0, 10))
     first, start, has_xing, claimed_frames = b"", 0, False, 0
     frames = total = lowest = highest = 0
-    while at is not None and len(header := window.read_at(at, 4)) == 4:
+    while at is not None and at < end and len(header := window.read_at(at, 4)) == 4:
         frame = _parse_header(header)
         if frame is None or not (first or _continues(window, at, header, frame.size)):
             at = window.next_header(at + 1)
@@ -85,6 +93,26 @@ def scan(file: BinaryIO) -> Mp3Stream | None:
     return Mp3Stream(total / frames, frames, first, start, has_xing, lowest != highest, claimed_frames)
 
 
+def first_frame(file: BinaryIO, stream: Mp3Stream) -> bytes:
+    """The first frame of an MP3 file, which may be a header of the others."""
+    frame = _parse_header(stream.header)
+    assert frame is not None
+    file.seek(stream.start)
+    return file.read(frame.size)
+
+
+def frame_sizes(header: bytes) -> tuple[int, int, int]:
+    """Bytes of the frame that these four bytes open, of its side information, and samples per channel that it holds."""
+    frame = _parse_header(header)
+    assert frame is not None
+    return frame.size, frame.side_bytes, 1152 if frame.version == 3 else 576
+
+
+def rate_and_channels(header: bytes) -> tuple[int, int]:
+    """Sampling rate in Hz and number of channels of the frame that these four bytes open."""
+    return _RATES_BY_VERSION_BITS[header[1] >> 3 & 3][header[2] >> 2 & 3], 1 if header[3] >> 6 == 3 else 2
+
+
 def with_xing_header(file: BinaryIO, id3: bytes, stream: Mp3Stream) -> io.BufferedReader:
     """The file as if a Xing header stood between its ID3v2 tag and its frames; nothing is copied."""
     return io.BufferedReader(_SplicedFile(id3 + stream.xing_frame(), file, stream.start))
@@ -98,14 +126,8 @@ def _claimed_frames(opening: bytes) -> int:
 
 
 def legal_bitrate(wanted: float, rate: int) -> int:
-    """The lowest bitrate in kbit/s not below `wanted` that MP3 at `rate` Hz can have, Xing header included."""
-    version = 1 if rate >= 32_000 else 2
-    bytes_per_kbit = (144_000 if version == 1 else 72_000) / rate
-    legal = [
-        kbps
-        for kbps in LAYER3_KBPS[version]
-        if kbps * bytes_per_kbit >= MIN_XING_FRAME_BYTES and kbps <= max_bitrate(rate)
-    ]
+    """The lowest bitrate in kbit/s not below `wanted` that LAME writes at `rate` Hz."""
+    legal = [kbps for kbps in LAYER3_KBPS[1 if rate >= 32_000 else 2] if kbps <= max_bitrate(rate)]
     return next((kbps for kbps in legal if kbps >= wanted - 0.5), legal[-1])
 
 
@@ -123,11 +145,12 @@ def _continues(window: "_FileWindow", at: int, header: bytes, size: int) -> bool
 
 
 class _FrameHeader(NamedTuple):
-    """What a header tells: version bits, bitrate in kbit/s, and size in bytes."""
+    """What a header tells: version bits, bitrate in kbit/s, and bytes of the frame and of its side information."""
 
     version: int
     bitrate: int
     size: int
+    side_bytes: int
 
 
 def _parse_header(header: bytes) -> _FrameHeader | None:
@@ -141,7 +164,9 @@ def _parse_header(header: bytes) -> _FrameHeader | None:
     bitrate = LAYER3_KBPS[1 if version == 3 else 2][bitrate_index - 1]
     rate = _RATES_BY_VERSION_BITS[version][rate_index]
     padding = third >> 1 & 1
-    return _FrameHeader(version, bitrate, (144_000 if version == 3 else 72_000) * bitrate // rate + padding)
+    side_bytes = (17 if header[3] >> 6 == 3 else 32) if version == 3 else (9 if header[3] >> 6 == 3 else 17)
+    size = (144_000 if version == 3 else 72_000) * bitrate // rate + padding
+    return _FrameHeader(version, bitrate, size, side_bytes)
 
 
 class _FileWindow:

@@ -1,4 +1,4 @@
-"""Containers that libsndfile does not know, through PyAV: M4A and MP4 in and out, and whatever else FFmpeg reads.
+"""Containers that libsndfile does not know, through PyAV: MP4, Matroska and WavPack, and whatever else FFmpeg reads.
 
 Imported only where it is needed, since PyAV is optional and slow to load. The edit list of an MP4
 undoes the encoder's delay; it is written in samples, not in FFmpeg's default milliseconds, so that
@@ -9,7 +9,9 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -18,25 +20,33 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from ideaw.audio.formats import VIDEO_CONTAINER, Encoding
+from ideaw.audio.av_codecs import AV_CODECS, LOSSLESS_FAMILIES, AvCodec, subtype_of, wavpack_subtype
+from ideaw.audio.formats import MATROSKA_VIDEO_CONTAINER, VIDEO_CONTAINER, Encoding
+from ideaw.audio.ogg import vorbis_nominal_bitrate
 from ideaw.audio.read import Source, check_claims
 from ideaw.audio.samples import as_float, as_integers
 from ideaw.errors import FileError
 
-DEMUXERS = ("aac", "asf", "flac", "loas", "matroska", "mov", "mp3", "ogg", "wav")
+DEMUXERS = ("aac", "asf", "flac", "loas", "matroska", "mov", "mp3", "ogg", "wav", "wv")
 """FFmpeg's demuxers that may be tried."""
 
-DEFAULT_AAC_KBPS = 192
-"""Bitrate of AAC whose source does not name one."""
+MP4_MUXERS = ("ipod", "mp4", "mov")
+"""FFmpeg's names of containers with edit lists."""
 
-_LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1"}
+MEASURED_PACKETS = 2000
+"""Packets by which the bitrate of a stream is measured."""
+
+_MATROSKA = ("MKA", MATROSKA_VIDEO_CONTAINER)
+"""Containers that do not tell bitrates."""
+
+_LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
 _NAMES_OF_FFMPEG_TAGS = {"track": "tracknumber"}
 _TECHNICAL_TAGS = ("major_brand", "minor_version", "compatible_brands", "encoder", "creation_time", "vendor_id")
 
 
 @contextlib.contextmanager
-def open_source(path: Path, file: BinaryIO) -> Iterator[Source]:
-    """Open the first audio stream of `file`; `path` names it in errors.
+def open_source(path: Path, file: BinaryIO, track: int = 0) -> Iterator[Source]:
+    """Open an audio stream of `file`, counted from 0; `path` names it in errors.
 
     FFmpeg gets the open file, since it would take some names for addresses, and may use only demuxers of containers
     that hold what they play: a playlist would make it open whatever files it names.
@@ -45,12 +55,12 @@ def open_source(path: Path, file: BinaryIO) -> Iterator[Source]:
         FileError: it is damaged, truncated, of an unknown format, or holds no audio.
     """
     with _decoder_errors(path):
-        container = av.open(file, "r", options={"format_whitelist": ",".join(DEMUXERS)})
+        container = open_demuxer(file)
     with container:
         with _decoder_errors(path):
             if not container.streams.audio:
                 raise FileError(f"{path} holds no audio")
-            stream = container.streams.audio[0]
+            stream = container.streams.audio[track]
             decoded = container.decode(stream)
             first = next(decoded, None)  # only a decoded frame tells the rate of HE-AAC
             rate = first.sample_rate if first else stream.codec_context.sample_rate
@@ -60,39 +70,50 @@ def open_source(path: Path, file: BinaryIO) -> Iterator[Source]:
             num_samples = None
             if is_mp4 and stream.duration is not None and stream.time_base is not None:
                 num_samples = max(0, round(stream.duration * stream.time_base * rate))
-            has_video = any(not video.disposition & Disposition.attached_pic for video in container.streams.video)
-            name = (VIDEO_CONTAINER if has_video else "M4A") if is_mp4 else container.format.name
-            encoding = _read_encoding(container, stream, name)
+            encoding = _read_encoding(container, stream, _container_name(container))
+            if encoding.container == "WV":
+                encoding = replace(encoding, subtype=wavpack_subtype(path, encoding.subtype))
+            if encoding.bitrate == 0:
+                encoding = replace(encoding, bitrate=_measure_bitrate(path, track))
         packets = itertools.chain([first] if first else [], decoded)
-        yield Source(rate, channels, num_samples, encoding, _read_pieces(path, packets, rate, channels, num_samples))
+        pieces = _read_pieces(path, packets, rate, channels, num_samples)
+        pieces_from = partial(_read_pieces_from, path, container, stream, rate, channels)
+        yield Source(rate, channels, num_samples, encoding, pieces, pieces_from, len(container.streams.audio))
+
+
+def open_demuxer(file: BinaryIO) -> av.container.InputContainer:
+    """An open file, from its start, as FFmpeg's container, by the demuxers that may be tried."""
+    file.seek(0)
+    return av.open(file, "r", options={"format_whitelist": ",".join(DEMUXERS)})
 
 
 class Encoder:
-    """Writes samples as M4A."""
+    """Writes samples through FFmpeg."""
 
     errors: ClassVar[tuple[type[Exception], ...]] = (OSError, ValueError, av.FFmpegError)
 
-    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
-        """Open the file; `rate` is in Hz, and `encoding` one that `choose_encoding` gave."""
-        lossless = encoding.subtype.startswith("ALAC")
-        self._rate, self._num_written = rate, 0
+    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding, muxer: str) -> None:
+        """Open the file; `rate` is in Hz, `encoding` one that `choose_encoding` gave, `muxer` FFmpeg's container."""
+        codec = AV_CODECS[encoding.subtype]
+        self._rate, self._num_written, self._codec = rate, 0, codec
         self._layout = _LAYOUTS[channels]
-        self._sample_format = {"ALAC_16": "s16p", "ALAC_24": "s32p"}.get(encoding.subtype, "fltp")
         self._file = temporary.open("wb")
-        self._container = av.open(self._file, "w", format="ipod", options={"movie_timescale": str(rate)})
+        options = {"movie_timescale": str(rate)} if muxer in MP4_MUXERS else {}
+        self._container = av.open(self._file, "w", format=muxer, options=options)
         ffmpeg_names = {ours: theirs for theirs, ours in _NAMES_OF_FFMPEG_TAGS.items()}
         texts = {ffmpeg_names.get(name, name): text for name, text in encoding.tags.items()}
         self._container.metadata.update(texts)
-        self._stream = self._container.add_stream(
-            "alac" if lossless else "aac", rate=rate, layout=self._layout, format=self._sample_format
+        stream: Any = self._container.add_stream(
+            codec.encoder, rate=rate, layout=self._layout, format=codec.sample_format
         )
-        if not lossless:
-            self._stream.bit_rate = 1000 * (encoding.bitrate or DEFAULT_AAC_KBPS)
+        if encoding.bitrate is not None:
+            stream.bit_rate = 1000 * encoding.bitrate
+        self._stream = stream
 
     def write(self, block: NDArray[np.floating]) -> None:
         """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
-        rows = _as_stored(block.T, self._sample_format)
-        frame = av.AudioFrame.from_ndarray(rows, format=self._sample_format, layout=self._layout)
+        rows = _as_stored(block, self._codec)
+        frame = av.AudioFrame.from_ndarray(rows, format=self._codec.sample_format, layout=self._layout)
         frame.sample_rate, frame.pts, frame.time_base = self._rate, self._num_written, Fraction(1, self._rate)
         self._num_written += len(block)
         self._container.mux(self._stream.encode(frame))
@@ -137,6 +158,16 @@ def _read_pieces(
         left -= min(left, len(piece))
 
 
+def _read_pieces_from(
+    path: Path, container: av.container.InputContainer, stream: av.AudioStream, rate: int, channels: int, start: int
+) -> Iterator[NDArray[np.float64]]:
+    """The samples from the packet on that holds sample `start`."""
+    with _decoder_errors(path):
+        assert stream.time_base is not None
+        container.seek(round(start / rate / stream.time_base) + (stream.start_time or 0), stream=stream)
+    yield from _read_pieces(path, container.decode(stream), rate, channels, None)
+
+
 def _as_columns(frame: av.AudioFrame) -> NDArray[np.float64]:
     """One decoded frame as `(n, channels)`."""
     array = frame.to_ndarray()
@@ -147,20 +178,47 @@ def _as_columns(frame: av.AudioFrame) -> NDArray[np.float64]:
 def _read_encoding(container: av.container.InputContainer, stream: av.AudioStream, name: str) -> Encoding:
     codec = stream.codec_context.name
     tags = {
-        _NAMES_OF_FFMPEG_TAGS.get(key, key): text
+        _NAMES_OF_FFMPEG_TAGS.get(key.lower(), key.lower()): text
         for key, text in (*container.metadata.items(), *stream.metadata.items())
-        if key not in (*_TECHNICAL_TAGS, "language", "handler_name")
+        if key.lower() not in (*_TECHNICAL_TAGS, "language", "handler_name")
     }
-    if codec == "alac":
-        return Encoding(name, "ALAC_16" if stream.codec_context.format.name == "s16p" else "ALAC_24", None, tags)
-    bitrate = stream.bit_rate or container.bit_rate
-    return Encoding(name, codec.upper(), round(bitrate / 1000) if bitrate else None, tags)
+    subtype = subtype_of(codec, stream.codec_context.format.name if stream.codec_context.format else "")
+    if codec.startswith(LOSSLESS_FAMILIES):
+        return Encoding(name, subtype, None, tags)
+    only = len(container.streams) == 1
+    nominal = vorbis_nominal_bitrate(stream.codec_context.extradata or b"") if codec == "vorbis" else 0
+    if nominal > 0:
+        return Encoding(name, subtype, round(nominal), tags)
+    bitrate = stream.bit_rate or (container.bit_rate if only or name not in _MATROSKA else 0)
+    return Encoding(name, subtype, round((bitrate or 0) / 1000) or (0 if name in _MATROSKA else None), tags)
 
 
-def _as_stored(rows: NDArray[np.floating], sample_format: str) -> NDArray[Any]:
-    """`(channels, n)` as the encoder takes them: ALAC as integers of 16 or 24 bits."""
-    if sample_format == "fltp":
-        return np.ascontiguousarray(rows, dtype=np.float32)
-    if sample_format == "s16p":
-        return np.ascontiguousarray(as_integers(rows, 16), dtype=np.int16)
-    return np.ascontiguousarray(as_integers(rows, 24) << 8, dtype=np.int32)
+def _container_name(container: av.container.InputContainer) -> str:
+    """What an `Encoding` calls it, by whether there are moving pictures, not covers, beside the sound."""
+    has_video = any(not video.disposition & Disposition.attached_pic for video in container.streams.video)
+    if "mp4" in container.format.name:
+        return VIDEO_CONTAINER if has_video else "M4A"
+    if "matroska" in container.format.name:
+        return MATROSKA_VIDEO_CONTAINER if has_video else "MKA"
+    return str(container.format.name.upper() if container.format.name == "wv" else container.format.name)
+
+
+def _measure_bitrate(path: Path, track: int) -> int | None:
+    """Mean bitrate in kbit/s of the first packets of an audio stream, where no header tells it."""
+    with path.open("rb") as file, open_demuxer(file) as container:
+        packets = itertools.islice(container.demux(container.streams.audio[track]), MEASURED_PACKETS)
+        sizes = [(packet.size, float((packet.duration or 0) * packet.time_base)) for packet in packets if packet.size]
+    num_bytes, seconds = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
+    return round(num_bytes * 8 / 1000 / seconds) if seconds else None
+
+
+def _as_stored(block: NDArray[np.floating], codec: AvCodec) -> NDArray[Any]:
+    """`(n, channels)` as the encoder takes them: `(channels, n)` or `(1, n · channels)`, exact codecs as integers."""
+    if codec.bits is None and codec.sample_format.startswith("flt"):
+        values: NDArray[Any] = block.astype(np.float32)
+    else:
+        bits = codec.bits or 16
+        values = as_integers(block, bits).astype(np.int32)
+        values = values.astype(np.int16) if codec.sample_format.startswith("s16") else values << (32 - bits)
+    planar = codec.sample_format.endswith("p")
+    return np.ascontiguousarray(values.T if planar else values.reshape(1, -1))

@@ -9,8 +9,9 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 
 from ideaw.audio import mpeg, ogg, tags
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, regroup
-from ideaw.audio.formats import Encoding, PathLike, import_pyav
+from ideaw.audio.containers.ogg import header_bytes
+from ideaw.audio.formats import CONSTANT_RATE, Encoding, PathLike, RateControl, import_pyav
 from ideaw.audio.samples import MAX_CHANNELS, check_finite, check_length
+from ideaw.audio.xing import rate_control
 from ideaw.errors import FileError, error_reason
 
 MAX_FILE_RATE_HZ = 768_000
@@ -33,7 +36,7 @@ MAX_ID3_BYTES = 1 << 25
 OPENING_BYTES = 1 << 12
 """Bytes at the start of a file that say what it is."""
 
-MAGIC_NUMBERS = (b"RIFF", b"RF64", b"riff", b"fLaC", b"OggS", b"FORM", b".snd")
+MAGIC_NUMBERS = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b"FORM", b".snd", b"dns.", b"caff")
 """How the common formats of libsndfile open."""
 
 _SDS_MAGIC = b"\xf0\x7e"
@@ -52,6 +55,8 @@ class Source:
         num_samples: length per channel that the header claims, which may be more than there is; None if it claims none.
         encoding: how the file holds them.
         pieces: `(n, channels)` float64 as the decoder gives them.
+        pieces_from: gives them from about a sample on instead; afterwards `pieces` is of no use.
+        num_tracks: how many sounds the file holds side by side, of which this is one.
     """
 
     rate: int
@@ -59,6 +64,8 @@ class Source:
     num_samples: int | None
     encoding: Encoding
     pieces: Iterator[NDArray[np.float64]] = field(repr=False)
+    pieces_from: Callable[[int], Iterator[NDArray[np.float64]]] = field(repr=False)
+    num_tracks: int = 1
 
     def blocks(self, size: int = CODEC_BLOCK_SAMPLES) -> Iterator[NDArray[np.float64]]:
         """The samples as `(size, channels)` float64, PCM of every width exactly; the last block may be shorter.
@@ -67,6 +74,23 @@ class Source:
             FileError: the file turns out to be damaged or truncated.
         """
         return regroup(self.pieces, size)
+
+    def stretches(self, spans: Iterable[tuple[int, int]]) -> Iterator[NDArray[np.float64]]:
+        """`(n, channels)` pieces of some stretches, one after the other; each begins at about the sample that is asked.
+
+        Args:
+            spans: first sample and number of samples of each.
+
+        Raises:
+            FileError: the file turns out to be damaged or truncated.
+        """
+        for start, count in spans:
+            left = count
+            for piece in self.pieces_from(start):
+                yield piece[:left]
+                left -= len(piece)
+                if left <= 0:
+                    break
 
     def checked_blocks(self, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
         """The same in blocks of the usual size, each checked, and their length in the end.
@@ -95,8 +119,12 @@ class Recording:
 
 
 @contextlib.contextmanager
-def open_audio(path: PathLike) -> Iterator[Source]:
+def open_audio(path: PathLike, track: int = 0) -> Iterator[Source]:
     """Open an audio file, whatever its extension says, to be read in blocks: in the memory of one, however long.
+
+    Args:
+        path: the file.
+        track: which of its sounds is read, counted from 0, if it holds several side by side.
 
     Raises:
         FileError: it cannot be read, is damaged, truncated, or no audio file.
@@ -104,14 +132,17 @@ def open_audio(path: PathLike) -> Iterator[Source]:
     """
     path = Path(path)
     with open_regular(path) as file:
-        open_source = import_pyav(path).open_source if _needs_pyav(path, file.peek(16)) else _open_sndfile
-        with open_source(path, file) as source:
-            yield source
+        if _needs_pyav(path, file.peek(16)):
+            with import_pyav(path).open_source(path, file, track) as source:
+                yield source
+        else:
+            with _open_sndfile(path, file) as source:
+                yield source
 
 
-def read_blocks(path: PathLike, longest: float | None = None) -> Iterator[NDArray[np.float64]]:
+def read_blocks(path: PathLike, longest: float | None = None, track: int = 0) -> Iterator[NDArray[np.float64]]:
     """The samples of the file at `path`, as `Source.checked_blocks` gives them; raises what `open_audio` raises too."""
-    with open_audio(path) as source:
+    with open_audio(path, track) as source:
         yield from source.checked_blocks(longest)
 
 
@@ -154,7 +185,7 @@ def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
     """
     opening = file.read(OPENING_BYTES)
     with _decoder_errors(path, opening):
-        data, bitrate, id3 = _prepare(path, file, opening)
+        data, hints = _prepare(path, file, opening)
         sound = _ForwardFile(data, closefd=False)
     with sound:
         with _decoder_errors(path, opening):
@@ -162,11 +193,21 @@ def _open_sndfile(path: Path, file: BinaryIO) -> Iterator[Source]:
             _check_log(path, sound.extra_info)
             texts = {name: text for name, text in sound.copy_metadata().items() if name in tags.TAG_NAMES and text}
         num_samples = sound.frames if sound.frames < _UNKNOWN_LENGTH else None
+        bitrate = hints.bitrate
         if sound.format == "OGG" and not bitrate:
             seconds = max((num_samples or 0) / sound.samplerate, 0.02)
-            bitrate = _num_bytes(file) * 8 / 1000 / seconds
-        encoding = Encoding(sound.format, sound.subtype, None if bitrate is None else round(bitrate), texts, id3)
-        yield Source(sound.samplerate, sound.channels, num_samples, encoding, _read_pieces(sound, path, opening))
+            bitrate = hints.audio_bytes * 8 / 1000 / seconds
+        encoding = Encoding(
+            sound.format,
+            sound.subtype,
+            None if bitrate is None else round(bitrate),
+            texts,
+            hints.id3,
+            sound.endian if sound.endian in ("BIG", "LITTLE") else None,
+            hints.rate_control,
+        )
+        pieces, pieces_from = _read_pieces(sound, path, opening), partial(_read_pieces_from, sound, path, opening)
+        yield Source(sound.samplerate, sound.channels, num_samples, encoding, pieces, pieces_from)
 
 
 def check_claims(path: Path, rate: int, channels: int) -> None:
@@ -203,6 +244,17 @@ def _read_pieces(sound: sf.SoundFile, path: Path, opening: bytes) -> Iterator[ND
         raise FileError(f"{path} is truncated: it ends before its header says")
 
 
+def _read_pieces_from(sound: sf.SoundFile, path: Path, opening: bytes, start: int) -> Iterator[NDArray[np.float64]]:
+    with _decoder_errors(path, opening):
+        sound.seek(start)
+    while True:
+        with _decoder_errors(path, opening):
+            piece = sound.read(CODEC_BLOCK_SAMPLES, dtype="float64", always_2d=True)
+        if not len(piece):
+            return
+        yield piece
+
+
 @contextlib.contextmanager
 def _decoder_errors(path: Path, opening: bytes) -> Iterator[None]:
     """Turn what libsndfile raises into a `FileError` of one line."""
@@ -216,28 +268,47 @@ def _decoder_errors(path: Path, opening: bytes) -> Iterator[None]:
         raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
 
 
-def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO, float | None, bytes]:
-    """What libsndfile is to read, at its start; the bitrate in kbit/s if it is known; and an MP3's ID3v2 tag.
+@dataclass(frozen=True)
+class _Hints:
+    """What a file says of its coding, and libsndfile does not.
+
+    Attributes:
+        bitrate: kbit/s; 0 for an Ogg file that does not name it, None for others.
+        audio_bytes: bytes of an Ogg file without its headers.
+        id3: an MP3's ID3v2 tag.
+        rate_control: how an MP3 chose the bitrates of its frames.
+    """
+
+    bitrate: float | None = None
+    audio_bytes: int = 0
+    id3: bytes = b""
+    rate_control: RateControl = CONSTANT_RATE
+
+
+def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO, _Hints]:
+    """What libsndfile is to read, at its start, and what it does not tell of it.
 
     All that is looked up in the file is looked up here: libsndfile relies on the place where it left the descriptor.
     """
     if opening.startswith(_SDS_MAGIC):
         raise FileError(f"{path} is a MIDI sample dump, which cannot be read; give an audio file")
-    bitrate, id3 = None, b""
+    hints = _Hints()
     if opening.startswith(b"OggS"):
         ogg.check_last_page(path, file)
-        bitrate = max(0, ogg.vorbis_nominal_bitrate(opening))
+        audio_bytes = _num_bytes(file) - header_bytes(file)
+        hints = _Hints(max(0, ogg.vorbis_nominal_bitrate(opening)), audio_bytes)
     elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
         stream = mpeg.scan(file)
         if stream is None:
             raise FileError(f"{path} holds no MP3 frames")
         if stream.num_frames < stream.claimed_frames - 1:
             raise FileError(f"{path} is truncated: {stream.num_frames} of {stream.claimed_frames} frames are there")
-        bitrate, id3 = stream.bitrate, _read_id3(path, file, opening)
+        id3 = _read_id3(path, file, opening)
+        hints = _Hints(stream.bitrate, 0, id3, rate_control(file, stream))
         if stream.variable and not stream.has_xing:
-            return mpeg.with_xing_header(file, id3, stream), bitrate, id3
+            return mpeg.with_xing_header(file, id3, stream), hints
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    return file.fileno(), bitrate, id3
+    return file.fileno(), hints
 
 
 def _read_id3(path: Path, file: BinaryIO, opening: bytes) -> bytes:
@@ -266,7 +337,7 @@ def _num_bytes(file: BinaryIO) -> int:
 
 def _needs_pyav(path: Path, opening: bytes) -> bool:
     """Whether a file of this opening is read through PyAV."""
-    matroska, asf = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75"
+    matroska, asf, wavpack = b"\x1aE\xdf\xa3", b"\x30\x26\xb2\x75", b"wvpk"
     no_magic = not opening.startswith(MAGIC_NUMBERS)
     bare_aac = path.suffix.lower() == ".aac" and no_magic  # AAC has no magic number of its own
-    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf))
+    return bare_aac or opening[4:8] == b"ftyp" or opening.startswith((matroska, asf, wavpack))

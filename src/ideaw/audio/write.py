@@ -1,40 +1,43 @@
 """Audio files out: the encoding that a path gets, libsndfile's encoder, and files that appear whole or not at all.
 
-A marked file should differ from its source by the mark alone: the same container, sample width or bitrate, length and
-tags. PCM is passed as integers, because libsndfile reads with a full scale of 2^k but writes floats with 2^k - 1, which
-would move every loud sample by one step.
+A marked file should differ from its source by the mark alone: the same container, sample width or bitrate, length, and
+everything that surrounds the samples.
 """
 
 import contextlib
-import io
-import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
-import soundfile as sf
 from numpy.typing import NDArray
 
-from ideaw.audio import atomic, mpeg, tags
+from ideaw.audio import atomic, tags
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
+from ideaw.audio.companding import COMPANDED_SUBTYPES
+from ideaw.audio.containers.carry import carry, find_carrier
 from ideaw.audio.formats import (
+    CONSTANT_RATE,
     CONTAINERS_OF_32_BITS,
     EXTENSIONS,
     FORMATS,
     MAX_DATA_BYTES,
-    PCM_BITS,
+    RATELESS_SUBTYPES,
     SAMPLE_BITS,
-    VIDEO_CONTAINER,
+    SOUND_CONTAINERS,
     Encoding,
     FileFormat,
     PathLike,
     import_pyav,
 )
-from ideaw.audio.ogg import vorbis_nominal_bitrate
-from ideaw.audio.samples import as_integers
+from ideaw.audio.sndfile_encoder import SndfileEncoder
 from ideaw.errors import FileError, error_reason
+
+Errors: TypeAlias = tuple[type[Exception], ...]
+"""Kinds of exceptions."""
 
 WriteBlock = Callable[[NDArray[np.floating]], None]
 """Appends `(n, channels)` floats to a file."""
@@ -43,7 +46,7 @@ WriteBlock = Callable[[NDArray[np.floating]], None]
 class Encoder(Protocol):
     """Writes a file; made from a temporary path, the rate in Hz, the channels and the encoding."""
 
-    errors: ClassVar[tuple[type[Exception], ...]]
+    errors: ClassVar[Errors]
     """What its methods raise where the file cannot be written."""
 
     def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None: ...
@@ -65,6 +68,12 @@ def create_audio(
     channels: int,
     encoding: Encoding | None = None,
     num_samples: int | None = None,
+    *,
+    source: PathLike | None = None,
+    track: int = 0,
+    inspect: Callable[[Path], None] | None = None,
+    overwrite: bool = True,
+    into: Path | None = None,
 ) -> Iterator[WriteBlock]:
     """Yield a function that appends blocks to what will be at `path`, in the container that its extension names.
 
@@ -77,15 +86,24 @@ def create_audio(
         channels: number of channels.
         encoding: how the source held the samples; it is kept as far as `choose_encoding` can.
         num_samples: length per channel, if it is known; decides whether a WAV file needs RF64.
+        source: file of that encoding, as long, of which everything but the samples is to be kept.
+        track: which of the source's sounds, counted from 0, the samples replace.
+        inspect: called with the finished file before it gets its place; what it raises prevents that.
+        overwrite: whether there may be a file at `path` already.
+        into: an empty file that is written instead; `path` then only names it and its format.
 
     Raises:
         FileError: the format cannot hold this, the place cannot be written, or there were no samples.
         MissingExtraError: the container needs PyAV, which is not installed.
     """
     path = Path(path)
-    make_encoder = _encoder(path)
-    check_format(path, rate, channels, encoding, num_samples)
+    check_format(path, rate, channels, encoding, num_samples, source is not None)
     chosen = choose_encoding(path, encoding, channels * (num_samples or 0))
+    make_encoder, errors = _encoder(path, chosen)
+    carrier = None
+    if source is not None and encoding is not None:
+        check_kept(path, encoding)
+        carrier = find_carrier(path, encoding, chosen, track)
     buffer = SampleBuffer(channels)
 
     def write_held(size: int) -> None:
@@ -98,22 +116,30 @@ def create_audio(
         if samples.ndim != 2 or samples.shape[1] != channels:
             raise FileError(f"samples of shape {samples.shape} cannot be written; give (samples, {channels})")
         buffer.append(samples)
-        with _encoder_errors(path, make_encoder):
+        with _encoder_errors(path, errors):
             write_held(CODEC_BLOCK_SAMPLES)
 
-    with atomic.replace_on_success(path) as temporary:
-        with _encoder_errors(path, make_encoder):
-            encoder = make_encoder(temporary, rate, channels, chosen)
+    with contextlib.ExitStack() as files:
+        finished = into or files.enter_context(atomic.replace_on_success(path, overwrite))
+        coded = finished if carrier is None else files.enter_context(atomic.scratch_file(path))
+        with _encoder_errors(path, errors):
+            encoder = make_encoder(coded, rate, channels, chosen)
         try:
             yield write
             if not buffer.end:
                 raise FileError(f"there are no samples to write to {path}")
-            with _encoder_errors(path, make_encoder):
+            with _encoder_errors(path, errors):
                 write_held(1)
                 encoder.finish()
         except BaseException:
             encoder.abort()
             raise
+        if carrier is not None:
+            assert source is not None
+            with atomic.file_errors(path):
+                carry(path, carrier, Path(source), coded, finished)
+        if inspect is not None:
+            inspect(finished)
 
 
 def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None) -> None:
@@ -134,9 +160,16 @@ def check_target(
 ) -> None:
     """Check whether `create_audio` with the same arguments can begin; raises what it raises."""
     path = Path(path)
-    _encoder(path)
     check_format(path, rate, channels, encoding, num_samples)
-    atomic.check_writable(path)
+    _encoder(path, choose_encoding(path, encoding, channels * (num_samples or 0)))
+    check_place(path)
+
+
+def check_place(path: PathLike, overwrite: bool = True) -> None:
+    """Raise `FileError` if no file can be created at `path`, or, unless that may be, there is one."""
+    atomic.check_writable(Path(path))
+    if not overwrite:
+        atomic.check_absent(Path(path))
 
 
 def check_distinct(source: PathLike, target: PathLike) -> None:
@@ -147,8 +180,15 @@ def check_distinct(source: PathLike, target: PathLike) -> None:
 
 def stored_step(path: PathLike, encoding: Encoding) -> float:
     """Distance of two neighbouring sample values in what `encoding` becomes at `path`, full scale 1; 0 if any goes."""
-    integers = re.fullmatch(r"(?:PCM|ALAC)_[SU]?(\d+)", choose_encoding(Path(path), encoding, 0).subtype)
+    subtype = choose_encoding(Path(path), encoding, 0).subtype
+    integers = re.fullmatch(r"(?:PCM|ALAC|FLAC|WAVPACK)_[SU]?(\d+)(?:LE|BE)?", subtype)
     return 2.0 ** (1 - int(integers[1])) if integers else 0.0
+
+
+def stored_companding(path: PathLike, encoding: Encoding) -> str | None:
+    """The law, A or µ, by which samples of `encoding` are stored in what it becomes at `path`, as they were before."""
+    subtype = choose_encoding(Path(path), encoding, 0).subtype
+    return subtype if subtype == encoding.subtype and subtype in COMPANDED_SUBTYPES else None
 
 
 def written_by_pyav(path: PathLike) -> bool:
@@ -179,6 +219,8 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
         num_values: samples times channels; decides whether a WAV file needs RF64.
     """
     target, source = file_format(path), encoding or Encoding("", "")
+    if source.container not in target.containers and source.subtype == "VORBIS" and target.writer == "PyAV":
+        source = replace(source, subtype="")  # is written to Ogg, and needs a source to be carried around it
     container = source.container if source.container in target.containers else target.containers[0]
     subtype = source.subtype
     if subtype not in target.subtypes:
@@ -191,11 +233,19 @@ def choose_encoding(path: Path, encoding: Encoding | None, num_values: int) -> E
     same_codec = source.subtype == subtype and (source.container in target.containers or target.writer == "PyAV")
     bitrate = source.bitrate if same_codec else target.default_bitrate
     id3 = ((source.id3 if same_codec else b"") or tags.encode_id3(source.tags)) if container == "MP3" else b""
-    return Encoding(container, subtype, bitrate, source.tags, id3)
+    same_container = source.container == container
+    endian = source.endian if same_container else None
+    control = source.rate_control if same_container else CONSTANT_RATE
+    return Encoding(container, subtype, bitrate, source.tags, id3, endian, control)
 
 
 def check_format(
-    path: Path, rate: int, channels: int, encoding: Encoding | None = None, num_samples: int | None = None
+    path: Path,
+    rate: int,
+    channels: int,
+    encoding: Encoding | None = None,
+    num_samples: int | None = None,
+    keeps_video: bool = False,
 ) -> None:
     """Check whether the format that `path` names can hold some audio.
 
@@ -205,22 +255,36 @@ def check_format(
         channels: number of channels.
         encoding: how the source holds it, if there is one.
         num_samples: length per channel, if it is known.
+        keeps_video: whether the moving pictures of the source come along.
 
     Raises:
         FileError: it cannot.
     """
     extension, target = path.suffix.lower(), file_format(path)
-    if encoding is not None and encoding.container == VIDEO_CONTAINER and extension == ".mp4":
+    video_lost = encoding is not None and encoding.container in SOUND_CONTAINERS and not keeps_video
+    if video_lost and any(container in SOUND_CONTAINERS for container in target.containers):
         raise FileError(f"{path} would lose the video of its source; write the sound alone as .m4a and mux it yourself")
-    if target.rates and rate not in target.rates:
+    num_values = channels * (num_samples or 0)
+    chosen = choose_encoding(path, encoding, num_values)
+    if target.rates and rate not in target.rates and not chosen.subtype.startswith(RATELESS_SUBTYPES):
         accepted = ", ".join(map(str, target.rates))
         raise FileError(f"{extension} cannot hold {rate} Hz; use .wav or .flac, or one of {accepted} Hz")
     if "FLAC" in target.containers and rate > 0xFFFF and rate % 10:
         raise FileError(f"{extension} cannot hold {rate} Hz; use .wav, or a multiple of 10 Hz")
     if not 1 <= channels <= target.max_channels:
         raise FileError(f"{extension} cannot hold {channels} channels; use .wav, or at most {target.max_channels}")
-    num_values = channels * (num_samples or 0)
-    check_size(path, choose_encoding(path, encoding, num_values), num_values)
+    check_size(path, chosen, num_values)
+
+
+def check_kept(path: Path, encoding: Encoding) -> None:
+    """Raise `FileError` if `path` is to have the container of its source, but cannot have its coding.
+
+    Another coding would be another file, many times as large or worse, under the same kind of name.
+    """
+    target = file_format(path)
+    if encoding.container in target.containers and encoding.subtype not in target.subtypes:
+        coding = encoding.subtype.replace("_", " ")
+        raise FileError(f"{path} cannot have the coding of its source, {coding}; give another format, such as .flac")
 
 
 def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
@@ -229,97 +293,22 @@ def check_size(path: Path, encoding: Encoding, num_values: int) -> None:
         raise FileError(f"{path} would grow beyond the 4 GiB that {path.suffix.lower()} can hold; use .w64 or .flac")
 
 
-class SndfileEncoder:
-    """Writes samples through libsndfile."""
-
-    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, sf.SoundFileError)
-
-    def __init__(self, temporary: Path, rate: int, channels: int, encoding: Encoding) -> None:
-        """Open the file; `rate` is in Hz, and `encoding` one that `choose_encoding` gave."""
-        self._temporary, self._encoding = temporary, encoding
-        self._sound = _open(temporary, rate, channels, encoding)
-
-    def write(self, block: NDArray[np.floating]) -> None:
-        """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
-        self._sound.write(_as_stored(block, self._encoding.subtype))
-
-    def finish(self) -> None:
-        """Write what comes last: the header's lengths, and the tag of an MP3 before it."""
-        self._sound.close()
-        if self._encoding.id3:
-            atomic.prepend(self._temporary, self._encoding.id3)
-
-    def abort(self) -> None:
-        """Close a file that will not be needed."""
-        with contextlib.suppress(sf.SoundFileError):
-            self._sound.close()
-
-
-def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundFile:
-    sound = sf.SoundFile(
-        os.fsencode(path),
-        "w",
-        rate,
-        channels,
-        format=encoding.container,
-        subtype=encoding.subtype,
-        compression_level=_compression_level(encoding, rate, channels),
-        bitrate_mode="CONSTANT" if encoding.container == "MP3" else None,
-    )
-    for name, text in encoding.tags.items():
-        if name in tags.TAG_NAMES and encoding.container != "MP3":
-            with contextlib.suppress(sf.SoundFileError):  # AU and W64 have no tags
-                setattr(sound, name, text)
-    return sound
-
-
-def _as_stored(samples: NDArray[np.floating], subtype: str) -> NDArray[Any]:
-    """Samples as libsndfile stores them without touching them again: PCM codes in the high bits of int32."""
-    bits = PCM_BITS.get(subtype)
-    if bits is None:
-        return np.ascontiguousarray(samples, dtype=np.float64)
-    return (as_integers(samples, bits) << (32 - bits)).astype(np.int32)
-
-
-def _compression_level(encoding: Encoding, rate: int, channels: int) -> float | None:
-    """libsndfile's `compression_level`, 0 to 1, that gives the bitrate; found by measuring its encoders."""
-    if encoding.bitrate is None:
-        return None
-    if encoding.container == "MP3":
-        highest, lowest = mpeg.max_bitrate(rate), 32 if rate >= 32_000 else 8
-        return (highest - mpeg.legal_bitrate(encoding.bitrate, rate)) / (highest - lowest)
-    if encoding.subtype == "OPUS":
-        return float(np.clip((256 - encoding.bitrate / channels) / 250, 0, 1))
-    return _vorbis_level(encoding.bitrate, rate, channels)
-
-
-def _vorbis_level(bitrate: float, rate: int, channels: int) -> float:
-    """The highest level in steps of 0.05 whose nominal bitrate is not below `bitrate` kbit/s."""
-    probe_rate = min(rate, 48_000)  # above 50 kHz the encoder names no bitrate; its qualities mean the same
-    for step in range(20, 0, -1):
-        header = io.BytesIO()
-        with sf.SoundFile(
-            header, "w", probe_rate, channels, format="OGG", subtype="VORBIS", compression_level=step / 20
-        ) as file:
-            file.write(np.zeros((1, channels)))
-        if vorbis_nominal_bitrate(header.getvalue()) >= bitrate - 0.5:
-            return step / 20
-    return 0.0
-
-
 def _num_bytes(subtype: str, num_values: int) -> int:
     return num_values * SAMPLE_BITS.get(subtype, 0) // 8
 
 
-def _encoder(path: Path) -> type[Encoder]:
-    """What writes what the extension names."""
-    return import_pyav(path).Encoder if written_by_pyav(path) else SndfileEncoder
+def _encoder(path: Path, chosen: Encoding) -> tuple[Callable[..., Encoder], Errors]:
+    """What writes what the extension names, in the chosen encoding, and what that raises."""
+    if chosen.subtype != "VORBIS" and written_by_pyav(path):
+        make = import_pyav(path).Encoder
+        return partial(make, muxer=file_format(path).muxer), make.errors
+    return SndfileEncoder, SndfileEncoder.errors
 
 
 @contextlib.contextmanager
-def _encoder_errors(path: Path, encoder: type[Encoder]) -> Iterator[None]:
+def _encoder_errors(path: Path, errors: Errors) -> Iterator[None]:
     """Turn what an encoder raises into a `FileError` of one line."""
     try:
         yield
-    except encoder.errors as problem:
+    except errors as problem:
         raise FileError(f"{path} cannot be written: {error_reason(problem)}") from problem

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length, split_blocks
+from ideaw.audio.companding import companded_values, on_companded_values
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.samples import (
     MIN_LEVEL_DBFS,
@@ -40,6 +41,9 @@ STREAM_LATENCY_SECONDS, MIN_STREAM_LATENCY_SECONDS = 4, 3
 
 WAIT_BEYOND_BLOCK_SECONDS = 2
 """Whole seconds that cover what a sample waits for besides its block: the next second's gain, and context."""
+
+COMPANDED_BLOCKS_PER_SECOND = 10
+"""Blocks of a second in each of which a mark among the values of A-law or µ-law is no louder than it was meant."""
 
 MAX_HELD_SAMPLES = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
@@ -69,6 +73,8 @@ class EmbedSettings:
     """Whole seconds that are marked at once (None: as many as memory allows); changes latency, time and memory only."""
     audibility: float = 0.0
     """Noise-to-mask ratio in dB that every second of every channel is brought to, where its level is set by hearing."""
+    companding: str | None = None
+    """libsndfile's name of the law, A or µ, whose values the samples have and will have; None for all others."""
 
     @property
     def block_hops(self) -> int:
@@ -239,6 +245,9 @@ class Embedder:
         audio, residual = (buffer.pop(len(gains)) for buffer in (self._audio, self._mark))
         intended, possible = (residual * gains[: len(residual), kind] for kind in range(2))
         added = on_grid(possible, self._settings.step)
+        if self._settings.companding is not None:
+            values = companded_values(self._settings.companding)
+            added = on_companded_values(audio, possible, values, self._settings.rate // COMPANDED_BLOCKS_PER_SECOND)
         if self._settings.snr is None:
             added[audio == 0] = 0  # digital silence stays digital silence
         marked = restore(audio + added, audio, self._nothing.dtype)

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.formats import FORMATS, VIDEO_CONTAINER, Encoding
+from ideaw.audio.formats import Encoding
 from ideaw.audio.read import Recording, Source, open_audio
 from ideaw.audio.samples import check_source
+from ideaw.audio.spool import extension_for
 from ideaw.audio.write import create_audio, write_audio
 from ideaw.errors import AudioError, FileError, IdeawError, TooLongError
 from ideaw.hypotheses import Speeds
@@ -144,7 +145,9 @@ class Engine:
             _check_length(opened, job.longest)
             target = source.with_name(f"marked{extension_for(opened.encoding, source.suffix)}")
         marker = Marker(self._network, PUBLIC if job.key is None else Key.of(job.key.digits))
-        marker.embed_file(source, target, message, snr=job.snr, audibility=job.audibility, longest=job.longest)
+        marker.embed_file(
+            source, target, message, snr=job.snr, audibility=job.audibility, longest=job.longest, over=True
+        )
         return {"file": target.name}
 
     def _detect(self, job: Detect) -> dict[str, Any]:
@@ -177,19 +180,6 @@ def _preview(job: Preview) -> dict[str, Any]:
             for block in _bounded(opened, job.longest, job.values):
                 write(block)
         return {"file": target.name, "rate": opened.rate, "channels": opened.channels}
-
-
-def extension_for(encoding: Encoding, suffix: str) -> str:
-    """The extension of a marked file in the format of its source: the source's own, or one that can hold its coding.
-
-    What cannot be written at all becomes WAV.
-    """
-    if encoding.container == VIDEO_CONTAINER:
-        return ".mp4"  # which says that it would lose the moving pictures
-    own = [suffix] if suffix in FORMATS else []
-    by_container = [name for name in (*own, *FORMATS) if encoding.container in FORMATS[name].containers]
-    fitting = [name for name in (*by_container, *own, *FORMATS) if encoding.subtype in FORMATS[name].subtypes]
-    return fitting[0] if fitting else ".wav"
 
 
 def _read(path: str, longest: float, values: int) -> Recording:

@@ -1,0 +1,148 @@
+"""Marks a file as another one: a search for an older mark, every sound of it marked, read back, then put in its place.
+
+What surrounds the samples comes along (`audio/containers`). The new file has no name until it has been read back, so
+whatever happens before leaves nothing behind and the input untouched.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from pathlib import Path
+
+from ideaw.audio import atomic
+from ideaw.audio.blocks import Progress, with_progress
+from ideaw.audio.read import Source, open_audio, read_blocks
+from ideaw.audio.samples import check_source
+from ideaw.audio.write import (
+    check_distinct,
+    check_format,
+    check_kept,
+    check_place,
+    create_audio,
+    stored_companding,
+    stored_step,
+)
+from ideaw.detector import Detector
+from ideaw.engine.embedder import Embedder
+from ideaw.engine.network import Network
+from ideaw.errors import AlreadyMarkedError
+from ideaw.keys import Key
+from ideaw.payload.message import Message, Plan
+from ideaw.read_back import ReadBack
+
+MakeEmbedder = Callable[[int, int, float, str | None], Embedder]
+"""Makes an embedder from rate, channels, quantisation step and companding law."""
+
+SEARCHING_SHARE, READING_BACK_SHARE = 0.15, 0.05
+"""Shares of the work, for the sake of its progress: searching for older marks, and reading back."""
+
+
+@dataclass(frozen=True)
+class FileMarking:
+    """How files are marked.
+
+    Attributes:
+        network: the model.
+        plan: what the seconds carry.
+        make_embedder: makes what marks one sound.
+        read_back: what is to be found in what was written; None: nothing is read back.
+        respected: keys over whose marks no other is put; empty: over any.
+        longest: most seconds of audio that are taken; None: any.
+        overwrite: whether the output may be there already.
+    """
+
+    network: Network
+    plan: Plan
+    make_embedder: MakeEmbedder
+    read_back: ReadBack | None
+    respected: Sequence[Key]
+    longest: float | None
+    overwrite: bool
+
+    def mark(self, source: Path, target: Path, into: Path | None, progress: Progress | None) -> None:
+        """Mark all sounds of `source` as `target`, which appears whole or not at all.
+
+        Args:
+            source, target: the files.
+            into: an empty file that is written instead; `target` then only names it and its format.
+            progress: receives the share of the work that is done, 0 to 1.
+
+        Raises:
+            IdeawError: it cannot be read, marked, found again or written, or is marked already.
+        """
+        check_distinct(source, target)
+        with open_audio(source) as opened:
+            self._check(opened, target, into)
+            num_tracks = opened.num_tracks
+        with ExitStack() as files:
+            former = source
+            for track in range(num_tracks):
+                part = _part_of(progress, track / num_tracks, (track + 1) / num_tracks)
+                last = track == num_tracks - 1
+                place = into if last else files.enter_context(atomic.scratch_file(into or target))
+                if self.respected:
+                    self._search(former, track, _part_of(part, 0, SEARCHING_SHARE))
+                    part = _part_of(part, SEARCHING_SHARE, 1)
+                self._mark_track(former, track, target, place, _part_of(part, 0, 1 - READING_BACK_SHARE))
+                former = place or former
+        if progress:
+            progress(1.0)
+
+    def _check(self, opened: Source, target: Path, into: Path | None) -> None:
+        """What is known before anything is read."""
+        rate, channels, length = opened.rate, opened.channels, opened.num_samples
+        check_source(rate, channels, length, self.longest)
+        self.plan.check_seconds(inf if length is None else length / rate)
+        check_format(target, rate, channels, opened.encoding, length, keeps_video=True)
+        check_kept(target, opened.encoding)
+        if into is None:
+            check_place(target, self.overwrite)
+
+    def _search(self, source: Path, track: int, progress: Progress | None) -> None:
+        """Raise `AlreadyMarkedError` if one of the respected keys has marked a sound already."""
+        with open_audio(source, track) as opened:
+            rate, channels, length = opened.rate, opened.channels, opened.num_samples
+        detector = Detector(self.network, self.respected, "none")
+        found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
+        if found.message is not None:
+            raise AlreadyMarkedError(
+                f"{source} carries the mark {Message(found.message)} already, of the key {found.key}; another one "
+                "over it would make both hard to read: to mark it all the same, say so (--over)"
+            )
+
+    def _mark_track(self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None) -> None:
+        with open_audio(source, track) as opened:
+            rate, channels, length = opened.rate, opened.channels, opened.num_samples
+            check_source(rate, channels, length, self.longest)
+            step, law = stored_step(target, opened.encoding), stored_companding(target, opened.encoding)
+            embedder = self.make_embedder(rate, channels, step, law)
+
+            def read_back(written: Path) -> None:
+                if self.read_back is not None:
+                    self.read_back.check(written, target, source, track, embedder.length)
+
+            with create_audio(
+                target,
+                rate,
+                channels,
+                opened.encoding,
+                length,
+                source=source,
+                track=track,
+                inspect=read_back,
+                overwrite=self.overwrite,
+                into=into,
+            ) as write:
+                for marked in embedder.run(with_progress(opened.checked_blocks(self.longest), length, progress)):
+                    write(marked)
+                self.plan.check_seconds(embedder.length / rate)
+                embedder.check()
+
+
+def _part_of(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Reports the progress of a part of the work that goes from one share of it to another."""
+    if progress is None:
+        return None
+    return lambda share: progress(start + share * (end - start))
