@@ -536,14 +536,14 @@ def test_a_stream_may_use_its_buffer_again(marker: ideaw.Marker, strings: NDArra
 
 
 def test_a_latency_that_cannot_be_kept_is_refused(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    with pytest.raises(ideaw.IdeawError, match=r"give 0\.063 s or more"):
+        marker.embed_stream([speech], 16_000, "hey", latency=0.06)
     with pytest.raises(ideaw.IdeawError, match="give 3 s or more"):
-        next(marker.embed_stream([speech], 16_000, "hey", latency=2))
-    with pytest.raises(ideaw.IdeawError, match="give 5 s or more"):
-        next(marker.detect_stream([speech], 16_000, latency=4))
+        next(marker.detect_stream([speech], 16_000, latency=2))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("latency", [3, 5])
+@pytest.mark.parametrize("latency", [0.13, 1, 3, 5])
 def test_no_sample_of_a_stream_waits_longer_than_asked(
     marker: ideaw.Marker, music: NDArray[np.float32], latency: int
 ) -> None:
@@ -569,8 +569,9 @@ def test_an_empty_stream_gives_nothing(marker: ideaw.Marker) -> None:
     for length in (1, 100, 8_000):
         answer = list(marker.detect_stream([np.ones(length)], 16_000))[-1]
         assert not answer.found
-        with pytest.raises(ideaw.AudioError, match="at least 1 s is needed"):
-            list(marker.embed_stream([np.ones(length)], 16_000, "hey"))
+        stream = marker.embed_stream([np.ones(length)], 16_000, "hey")
+        assert sum(map(len, stream)) == length
+        assert not stream.readable
 
 
 @pytest.mark.slow
@@ -586,7 +587,7 @@ def test_a_stream_is_searched_as_the_whole_is(marker: ideaw.Marker, marked_scene
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("latency", [5, 8])
+@pytest.mark.parametrize("latency", [3, 8])
 def test_every_mark_in_a_stream_is_told_in_time(
     marker: ideaw.Marker, scene: NDArray[np.float32], marked_scene: NDArray[np.float32], latency: int
 ) -> None:
@@ -745,7 +746,7 @@ def test_importing_is_light() -> None:
     [
         (np.zeros(0), 16_000, "no samples"),
         (np.zeros((16_000, 0)), 16_000, "no samples"),
-        (np.ones(15_000), 16_000, "at least 1 s"),
+        (np.ones(7_900), 16_000, "at least 0.5 s"),
         (np.full(32_000, np.nan), 16_000, "NaN"),
         (np.full(32_000, np.inf), 16_000, "NaN or infinite"),
         (np.ones((32_000, 17)), 16_000, "17 channels"),

@@ -25,7 +25,7 @@ from ideaw.keys import Key
 from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
 
-STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 10, 5
+STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 3, 3
 """Latency of the answers in a stream, in seconds: the default, and the least that can be asked for."""
 
 MIN_SPEED_SECONDS = 3

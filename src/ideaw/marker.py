@@ -4,7 +4,7 @@ Marking: samples → 16 kHz → the network's residual → back to their rate �
 Detection: the mix at 16 kHz → locating code → message; else channels apart, and other speeds (`detector.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with_progress
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
-from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
+from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.spool import AudioInput, AudioOutput, as_path, as_paths
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
-from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
+from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
 from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.engine.live import LiveEmbedder, check_live_latency
+from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.file_marking import FileMarking
@@ -30,6 +32,7 @@ from ideaw.payload.message import Message, MessageLike, Plan
 from ideaw.read_back import ReadBack
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
+from ideaw.streams import EmbedStream, StartEmbedder, mark_asynchronously
 
 
 def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -116,20 +119,42 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
-        latency: int = STREAM_LATENCY_SECONDS,
-    ) -> Iterator[NDArray[Any]]:
+        latency: float | None = None,
+    ) -> EmbedStream:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         Args:
             blocks, rate, message, snr, audibility: as for `embed`; blocks of one type and number of channels.
-            latency: seconds, 3 or more, after which a sample comes out at the latest; more is faster.
+            latency: seconds after which a sample comes out at the latest (None: 0.1, or 0.13 at other rates than 16
+                kHz); more is faster, and from 3 on the stream is marked as an array is.
 
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
-        plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
-        start = partial(self._embedder, plan, rate, level=(snr, audibility), block_seconds=block_seconds)
-        yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
+        return self._open_stream(check_blocks(blocks), rate, message, (snr, audibility), latency)
+
+    def open_stream(
+        self,
+        rate: float,
+        message: MessageLike,
+        *,
+        snr: float | None = None,
+        audibility: float | None = None,
+        latency: float | None = None,
+    ) -> EmbedStream:
+        """A stream whose blocks are pushed, with the arguments of `embed_stream`."""
+        return self._open_stream(None, rate, message, (snr, audibility), latency)
+
+    def aembed_stream(
+        self, blocks: AsyncIterable[ArrayLike] | Iterable[ArrayLike], rate: float, message: MessageLike, **level: Any
+    ) -> AsyncIterator[NDArray[Any]]:
+        """`embed_stream` for asyncio: blocks are awaited, and marked in threads, so that the event loop goes on.
+
+        Args:
+            blocks, rate, message: as for `embed_stream`; blocks of an asynchronous iterable or a plain one.
+            level: `snr`, `audibility` and `latency` of `embed_stream`.
+        """
+        return mark_asynchronously(self.open_stream(rate, message, **level), blocks)
 
     @single_threaded_blas()
     def embed_file(
@@ -249,6 +274,30 @@ class Marker(SegmentMarker):
         content, bits = Message.of(message), self.network.card.message_bits
         return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
 
+    def _open_stream(
+        self,
+        blocks: Iterable[ArrayLike] | None,
+        rate: float,
+        message: MessageLike,
+        level: MarkLevel,
+        latency: float | None,
+    ) -> EmbedStream:
+        plan, rate = self._plan(message), integer_rate(rate)
+        seconds = check_live_latency(rate, latency)
+        if seconds < MIN_WHOLE_LATENCY_SECONDS:
+            start: StartEmbedder = partial(self._live_embedder, plan, rate, level, seconds)
+        else:
+            block_seconds = int(seconds) - WAIT_BEYOND_BLOCK_SECONDS
+            start = partial(self._embedder, plan, rate, level=level, block_seconds=block_seconds)
+        check_level(*level, self.card.audibility)
+        return EmbedStream(start, rate, plan, self.card.min_seconds, blocks)
+
+    def _live_embedder(
+        self, plan: Plan, rate: int, level: MarkLevel, latency: float, channels: int, step: float
+    ) -> LiveEmbedder:
+        settings = self._settings(rate, level, None, channels, step)
+        return LiveEmbedder(self.network, self._channels, plan.period_payloads, settings, latency)
+
     def _embedder(
         self,
         plan: Plan,
@@ -260,9 +309,20 @@ class Marker(SegmentMarker):
         level: MarkLevel,
         block_seconds: int | None = None,
     ) -> Embedder:
-        snr, audibility = check_level(*level, self.network.card.audibility)
-        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
+        settings = self._settings(rate, level, block_seconds, channels, step, companding)
         return Embedder(self.network, self._channels, plan.period_payloads, settings)
+
+    def _settings(
+        self,
+        rate: int,
+        level: MarkLevel,
+        block_seconds: int | None,
+        channels: int,
+        step: float,
+        companding: str | None = None,
+    ) -> EmbedSettings:
+        snr, audibility = check_level(*level, self.card.audibility)
+        return EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
 
     def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
         return Detector(self.network, [self._key] if keys is None else list(map(require_key, keys)), speeds)

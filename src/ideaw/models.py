@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from ideaw.audio.grid import NUM_BINS
 from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB, MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
+from ideaw.audio.samples import MIN_SECONDS
 from ideaw.errors import ModelError
 from ideaw.modem.carriers import MESSAGE_TILE_FRAMES, TILE_BINS, tile_bands
 from ideaw.modem.fec import FORMAT_VERSION, fec_exists
@@ -72,6 +73,8 @@ class Card:
     audibility: Annotated[float, Meta(ge=MIN_AUDIBILITY_DB, le=MAX_AUDIBILITY_DB)] = DEFAULT_AUDIBILITY_DB
     """Noise to mask in dB to which hearing sets every second of audio unless the caller asks for another level: the
     mean over frames and bands, so 0 is as loud as what the audio masks, and less is quieter."""
+    min_seconds: Annotated[float, Meta(ge=MIN_SECONDS, le=60)] = 1.0
+    """Length in seconds from which on 99 % of clean clips are read: shorter audio is refused."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Everything else on the card, which the engine does not need: training, measurements, limits."""
 

@@ -155,7 +155,7 @@ def test_streams_and_files_have_the_level_of_arrays(
     samples = soxr.resample(speech, SAMPLE_RATE, rate)[: 5 * rate]
     whole = marker.embed(samples, rate, "hey", audibility=-2)
     blocks = (samples[start : start + 7_777] for start in range(0, len(samples), 7_777))
-    stream = np.concatenate(list(marker.embed_stream(blocks, rate, "hey", audibility=-2)))
+    stream = np.concatenate(list(marker.embed_stream(blocks, rate, "hey", audibility=-2, latency=4)))
     np.testing.assert_allclose(stream, whole, rtol=0, atol=1e-6)
     soundfile.write(tmp_path / "host.wav", samples, rate, subtype="FLOAT")
     marker.embed_file(tmp_path / "host.wav", tmp_path / "marked.wav", "hey", audibility=-2)

@@ -169,7 +169,7 @@ class Resampler:
         """Feed the last samples, if there are any; returns the rest, so that there were `length` samples in all."""
         columns = self._empty if samples is None else np.ascontiguousarray(samples, np.float32)
         tail = columns if self._stream is None else self._stream.resample_chunk(columns, last=True)
-        return _fit_length(tail, length - self._num_returned)
+        return fit_length(tail, length - self._num_returned)
 
 
 def resample(samples: NDArray[np.floating], source: float, target: float, length: int) -> NDArray[np.float32]:
@@ -187,7 +187,7 @@ def mix(samples: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(np.asarray(sum(samples.T)) / samples.shape[1])  # many times as fast as along rows of two or three
 
 
-def _fit_length(columns: NDArray[np.float32], length: int) -> NDArray[np.float32]:
+def fit_length(columns: NDArray[np.float32], length: int) -> NDArray[np.float32]:
     """`(n, channels)`, truncated or zero-padded to `length` samples."""
     missing = length - len(columns)
     return np.pad(columns, ((0, missing), (0, 0))) if missing > 0 else columns[:length]

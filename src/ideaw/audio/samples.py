@@ -20,8 +20,8 @@ MIN_RATE_HZ, MAX_RATE_HZ = 8_000, 192_000
 MAX_CHANNELS = 16
 """Most channels that are accepted."""
 
-MIN_SECONDS = 1.0
-"""One segment: the least that can carry a mark."""
+MIN_SECONDS = 0.5
+"""The least that can carry a mark, of any model: half of what the network marks at once."""
 
 MIN_LEVEL_DBFS = -80.0
 """RMS level over everything below which there is nothing to hide a mark under."""
@@ -29,7 +29,7 @@ MIN_LEVEL_DBFS = -80.0
 MAX_ABS_SAMPLE = 1e10
 """Largest accepted magnitude, full scale 1: above that of 32-bit integers given as floats."""
 
-_NO_SAMPLES = "there are no samples; at least 1 s is needed"
+_NO_SAMPLES = f"there are no samples; at least {MIN_SECONDS:g} s is needed"
 
 _ZERO_CODES = {"uint8": 128, "int8": 0, "int16": 0, "int32": 0}
 """Integer types that are accepted, and the value that stands for zero in each."""
@@ -173,26 +173,54 @@ def check_finite(floats: NDArray[np.floating]) -> None:
         raise AudioError(f"some samples are beyond {MAX_ABS_SAMPLE:g}, where 1 is full scale; scale them down")
 
 
+def check_blocks(blocks: Any) -> Iterable[ArrayLike]:
+    """The blocks of a stream; raise `AudioError` for what is no sequence of them."""
+    if isinstance(blocks, np.ndarray) or not isinstance(blocks, Iterable):
+        raise AudioError(f"a stream is a sequence of blocks, not {type(blocks).__name__}; give [samples] for one block")
+    return blocks
+
+
+class StreamCheck:
+    """Checks blocks that are to continue each other.
+
+    Args:
+        one_type: whether they must be of one type too.
+    """
+
+    def __init__(self, one_type: bool = False) -> None:
+        self._one_type = one_type
+        self._first: NDArray[Any] | None = None
+
+    def check(self, block: ArrayLike) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """A block as it is and as `(n, channels)` floats.
+
+        Raises:
+            AudioError: it is no audio, has too many channels or others than the first, is of another type, or is not
+                finite.
+        """
+        array = np.asarray(block)
+        floats = as_float(array)
+        first = array[:0] if self._first is None else self._first
+        known = 1 if first.ndim == 1 else first.shape[1]
+        check_channels(floats.shape[1])
+        if floats.shape[1] != known:
+            raise AudioError(
+                f"a block has {floats.shape[1]} channels and the stream began with {known}; keep one number"
+            )
+        if self._one_type and array.dtype != first.dtype:
+            raise AudioError(f"a block is of type {array.dtype} and the stream began with {first.dtype}; keep one type")
+        check_finite(floats)
+        self._first = first
+        return array, floats
+
+
 def check_stream(blocks: Iterable[ArrayLike]) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
     """Yield the blocks of a stream, each as it is and as `(n, channels)` floats, once it is known to be accepted.
 
     Raises:
         AudioError: a block is no audio, has too many channels or others than the first, or is not finite.
     """
-    if isinstance(blocks, np.ndarray) or not isinstance(blocks, Iterable):
-        raise AudioError(f"a stream is a sequence of blocks, not {type(blocks).__name__}; give [samples] for one block")
-    channels = None
-    for block in blocks:
-        array = np.asarray(block)
-        floats = as_float(array)
-        channels = floats.shape[1] if channels is None else channels
-        check_channels(channels)
-        if floats.shape[1] != channels:
-            raise AudioError(
-                f"a block has {floats.shape[1]} channels and the stream began with {channels}; keep one number"
-            )
-        check_finite(floats)
-        yield array, floats
+    yield from map(StreamCheck().check, check_blocks(blocks))
 
 
 def check_latency(latency: int, least: int) -> None:

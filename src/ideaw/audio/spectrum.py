@@ -49,7 +49,11 @@ def level(samples: np.ndarray) -> np.ndarray:
 def stft(samples: np.ndarray) -> np.ndarray:
     """(..., hops · HOP_SAMPLES) samples → (..., hops, NUM_BINS) complex64; silence is assumed around them."""
     padding = [(0, 0)] * (samples.ndim - 1) + [(EDGE_SAMPLES, EDGE_SAMPLES)]
-    padded = np.pad(samples.astype(np.float32, copy=False), padding)
+    return frame_spectra(np.pad(samples.astype(np.float32, copy=False), padding))
+
+
+def frame_spectra(padded: np.ndarray) -> np.ndarray:
+    """(..., (hops − 1) · HOP_SAMPLES + WINDOW_SAMPLES) float32 → (..., hops, NUM_BINS): the windows that lie within."""
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW_SAMPLES, axis=-1)[..., ::HOP_SAMPLES, :]
     return np.fft.rfft(frames * (HANN_WINDOW * SPECTRUM_SCALE), axis=-1).astype(np.complex64)
 

@@ -6,44 +6,32 @@ audio, never by what happened to arrive together, so the result is the same to t
 and with any number of threads up to rounding.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length, split_blocks
-from ideaw.audio.companding import companded_values, on_companded_values
+from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
-from ideaw.audio.samples import (
-    MIN_LEVEL_DBFS,
-    as_float,
-    check_latency,
-    check_length,
-    check_not_silent,
-    check_stream,
-    quantisation_step,
-    restore,
-)
+from ideaw.audio.samples import as_float, check_length
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
 from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
-from ideaw.engine.gain import GainEnvelope, bound_on_grid, limit, limit_on_grid, on_grid
-from ideaw.engine.network import Network, single_threaded_blas, split_hops
-from ideaw.errors import AudioError
+from ideaw.engine.gain import GainEnvelope, bound_on_grid, limit, limit_on_grid
+from ideaw.engine.mixer import EmbedSettings, Mixer
+from ideaw.engine.network import Network, split_hops
+from ideaw.engine.watermark import WatermarkStreams
 from ideaw.modem.channel import KeyChannels
 
-BLOCK_SECONDS = 10
-"""Default block length in seconds: shorter blocks pay more for their context, longer ones take more memory."""
+BLOCK_SECONDS, MIN_BLOCK_SECONDS = 10, 2
+"""Default block length in seconds, and the least where there are many channels: shorter blocks pay more for their
+context, longer ones take more memory."""
 
-STREAM_LATENCY_SECONDS, MIN_STREAM_LATENCY_SECONDS = 4, 3
-"""Latency of a stream in seconds: the default, and the least that can be asked for."""
+MIN_WHOLE_LATENCY_SECONDS = 3
+"""Least latency of a stream, in seconds, that is marked as an array is: a second's gain depends on the next."""
 
 WAIT_BEYOND_BLOCK_SECONDS = 2
 """Whole seconds that cover what a sample waits for besides its block: the next second's gain, and context."""
-
-COMPANDED_BLOCKS_PER_SECOND = 10
-"""Blocks of a second in each of which a mark among the values of A-law or µ-law is no louder than it was meant."""
 
 MAX_HELD_SAMPLES = 4_000_000
 """Samples of all channels that are marked at once, at most, unless a stream's block holds more."""
@@ -51,74 +39,11 @@ MAX_HELD_SAMPLES = 4_000_000
 LOOKAHEAD_HOPS = -(-(EDGE_SAMPLES + int(RESAMPLE_DELAY_SECONDS * SAMPLE_RATE)) // HOP_SAMPLES)
 """Hops that a block goes on after its last second, so that this second is complete when it has been resampled."""
 
-MIN_UNROUNDED_SHARE = 0.25
-"""Share of a mark that must be left after rounding to the samples' width: at 0.17 it was lost, at 0.26 found."""
 
-MIN_UNCLIPPED_SHARE = 0.7
-"""Share of a mark that must be left where samples are clipped to full scale: at 0.67 it was lost, at 0.74 found."""
-
-
-@dataclass(frozen=True)
-class EmbedSettings:
-    """Properties of the audio and of its mark."""
-
-    rate: int
-    """Sampling rate of the audio in Hz."""
-    channels: int
-    snr: float | None
-    """SNR in dB that every second of every channel keeps at least; None: the level is set by hearing."""
-    step: float
-    """Quantisation step of the samples, full scale 1 (0: floats); the added mark is a multiple of it."""
-    block_seconds: int | None = None
-    """Whole seconds that are marked at once (None: as many as memory allows); changes latency, time and memory only."""
-    audibility: float = 0.0
-    """Noise-to-mask ratio in dB that every second of every channel is brought to, where its level is set by hearing."""
-    companding: str | None = None
-    """libsndfile's name of the law, A or µ, whose values the samples have and will have; None for all others."""
-
-    @property
-    def block_hops(self) -> int:
-        """Hops of a block."""
-        most = max(STREAM_LATENCY_SECONDS - WAIT_BEYOND_BLOCK_SECONDS, MAX_HELD_SAMPLES // (self.rate * self.channels))
-        return (self.block_seconds or min(BLOCK_SECONDS, most)) * FRAMES_PER_SECOND
-
-
-def stream_block_seconds(latency: int) -> int:
-    """Seconds that are marked at once, so that no sample of a stream waits for more than `latency` seconds.
-
-    Raises:
-        IdeawError: that is too short.
-    """
-    check_latency(latency, MIN_STREAM_LATENCY_SECONDS)
-    return latency - WAIT_BEYOND_BLOCK_SECONDS
-
-
-def embed_blocks(
-    blocks: Iterable[ArrayLike], max_samples: int, start: Callable[[int, float], "Embedder"]
-) -> Iterator[NDArray[Any]]:
-    """Mark a stream: its blocks, checked and split into at most `max_samples`, go through one embedder.
-
-    Args:
-        blocks: `(n,)` or `(n, channels)`, all of one type and number of channels.
-        max_samples: samples per channel that are pushed at once; bounds memory.
-        start: makes the embedder from the number of channels and the quantisation step of the first block.
-
-    Raises:
-        AudioError: a block is no audio or differs from the first; after the last, what `Embedder.check` raises.
-    """
-    embedder = None
-    for array, floats in check_stream(blocks):
-        embedder = embedder or start(floats.shape[1], quantisation_step(array.dtype))
-        for piece in split_blocks(array, max_samples):
-            with single_threaded_blas():
-                marked = embedder.push(piece)
-            if len(marked):
-                yield marked
-    if embedder is not None:
-        with single_threaded_blas():
-            marked = embedder.finish()
-        yield marked
-        embedder.check()
+def block_hops(settings: EmbedSettings) -> int:
+    """Hops of a block."""
+    most = max(MIN_BLOCK_SECONDS, MAX_HELD_SAMPLES // (settings.rate * settings.channels))
+    return (settings.block_seconds or min(BLOCK_SECONDS, most)) * FRAMES_PER_SECOND
 
 
 class Embedder:
@@ -142,17 +67,17 @@ class Embedder:
         self.length = 0
         """Samples per channel that were pushed."""
         self._settings, rate, count = settings, settings.rate, settings.channels
+        self._block_hops, self._mixer = block_hops(settings), Mixer(settings)
         self._down, self._up = Resampler(rate, SAMPLE_RATE, count), Resampler(SAMPLE_RATE, rate, count)
         self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
         self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
-        self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings)
+        self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings, self._block_hops)
         self._limits = GainEnvelope(rate)
         self._targets = GainEnvelope(rate, limits=False) if settings.snr is None else self._limits
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
         self._settled = 0
         """Seconds whose gain is known."""
-        self._energy = self._energy_16k = self._intended = self._rounded = self._added = self._unclipped = 0.0
 
     def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         """All of the audio at once: the marked samples of its blocks, as they become final, to the last."""
@@ -192,9 +117,14 @@ class Embedder:
         block goes on for LOOKAHEAD_HOPS, the network sees its receptive field beyond these, whose level needs
         SPECTRUM_CONTEXT_HOPS more, and RESAMPLE_DELAY_SECONDS of all that is kept back on its way to 16 kHz.
         """
-        hops = self._settings.block_hops + LOOKAHEAD_HOPS + self._residual.context + SPECTRUM_CONTEXT_HOPS
+        hops = self._block_hops + LOOKAHEAD_HOPS + self._residual.context + SPECTRUM_CONTEXT_HOPS
         delay = RESAMPLE_DELAY_SECONDS if self._settings.rate != SAMPLE_RATE else 0.0
         return 0.5 + hops * HOP_SAMPLES / SAMPLE_RATE + delay
+
+    @property
+    def marked_seconds(self) -> float:
+        """How much of what came out so far holds a mark."""
+        return self._mixer.marked_seconds
 
     def check(self) -> None:
         """What only the end can tell: whether there was anything to hide a mark under, and whether it survived.
@@ -202,16 +132,8 @@ class Embedder:
         Raises:
             AudioError: the audio is too short or silent, or too little of the mark is left after rounding or clipping.
         """
-        snr, count = self._settings.snr, self._settings.channels
-        mark = "a mark that is masked by" if snr is None else f"a mark {snr:g} dB below"
         check_length(self._audio.end, self._settings.rate)
-        check_not_silent(self._energy / max(self._audio.end * count, 1))
-        if self._energy_16k / max(self._audio_16k.end * count, 1) < 10 ** (MIN_LEVEL_DBFS / 10):
-            raise AudioError(f"the audio is silent below {SAMPLE_RATE // 2} Hz; a mark needs sound to hide under there")
-        if self._rounded < MIN_UNROUNDED_SHARE * self._intended:
-            raise AudioError(f"too quiet: {mark} this audio rounds away; use wider samples or a stronger mark")
-        if self._unclipped < MIN_UNCLIPPED_SHARE * self._added:
-            raise AudioError(f"too loud: {mark} this audio is clipped away; make the audio quieter")
+        self._mixer.check()
 
     def _settle(self, seconds: int, last: bool = False) -> NDArray[Any]:
         """Find the gain up to second `seconds`; the marked samples up to its middle or, of the last, to its end.
@@ -224,8 +146,8 @@ class Embedder:
             return self._nothing
         begin, end = first * SEGMENT_SAMPLES, seconds * SEGMENT_SAMPLES
         residual = _by_second(self._mark_16k.pop(end - begin), SEGMENT_SAMPLES)
+        self._mixer.count_16k(self._audio_16k.get(begin, end))
         audio = _by_second(self._audio_16k.get(begin, end), SEGMENT_SAMPLES)
-        self._energy_16k += float(np.vdot(audio, audio))
         if settings.snr is None:
             intended = gain_by_ear(residual, audio, settings.audibility)
         else:
@@ -244,18 +166,7 @@ class Embedder:
         """The next marked samples, from their gains (n, 2, channels): as intended, and as possible."""
         audio, residual = (buffer.pop(len(gains)) for buffer in (self._audio, self._mark))
         intended, possible = (residual * gains[: len(residual), kind] for kind in range(2))
-        added = on_grid(possible, self._settings.step)
-        if self._settings.companding is not None:
-            values = companded_values(self._settings.companding)
-            added = on_companded_values(audio, possible, values, self._settings.rate // COMPANDED_BLOCKS_PER_SECOND)
-        if self._settings.snr is None:
-            added[audio == 0] = 0  # digital silence stays digital silence
-        marked = restore(audio + added, audio, self._nothing.dtype)
-        self._energy += float(np.vdot(audio, audio))
-        self._intended += float(np.vdot(intended, intended))
-        self._rounded += float(np.vdot(added, intended))
-        self._added += float(np.vdot(added, added))
-        self._unclipped += float(np.vdot(as_float(marked) - audio, added))
+        marked = self._mixer.add(audio, intended, possible, self._nothing.dtype)
         return marked.reshape(-1, *self._nothing.shape[1:])
 
 
@@ -284,13 +195,12 @@ class _ResidualStream:
         payloads: NDArray[np.integer],
         audio: SampleBuffer,
         settings: EmbedSettings,
+        block: int,
     ) -> None:
-        self._network, self._audio, self._block = network, audio, settings.block_hops
+        self._network, self._audio, self._block = network, audio, block
         self.context = network.card.context["mark"]
         self._by_ear = settings.snr is None
-        self._carriers = channels.message.carriers
-        self._symbols = channels.message.fec.symbols(payloads) * channels.message_scrambler
-        self._code = channels.code_stream
+        self._streams = WatermarkStreams(channels, payloads)
         self._overlap = np.zeros((2 * EDGE_SAMPLES, settings.channels), np.float32)
         self._position = -EDGE_SAMPLES
         """Position of the next sample of the residual; those before 0 are the fade-in, and are dropped."""
@@ -358,11 +268,7 @@ class _ResidualStream:
         audio = channel[(around.start - held.start) * HOP_SAMPLES : (around.stop - held.start) * HOP_SAMPLES]
         loudness = level(audio)
         host = stft(audio / loudness)[seen.start - around.start : seen.stop - around.start]
-        seconds = np.arange(seen.start // FRAMES_PER_SECOND, -(-seen.stop // FRAMES_PER_SECOND))
-        streams = self._carriers.stream(self._symbols[seconds % len(self._symbols)])
-        offset = seen.start - seconds[0] * FRAMES_PER_SECOND
-        message = streams.reshape(-1, streams.shape[-1])[offset:][: len(seen)]
-        code = self._code[np.arange(seen.start, seen.stop) % FRAMES_PER_SECOND]
+        message, code = self._streams.of_hops(seen.start, seen.stop)
         inside, place = slice(begin - seen.start, end - seen.start), (begin - around.start) * HOP_SAMPLES
         residual = self._network.mark(host[None], message[None], code[None])[0, inside]
         gain = loudness

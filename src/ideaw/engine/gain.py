@@ -106,6 +106,53 @@ class GainEnvelope:
         return np.concatenate(gains)
 
 
+class SecondBudget:
+    """Holds a mark that comes piece by piece to an SNR in every second, counted from the beginning of the audio.
+
+    At the end of each piece the mark's energy since the second began is at most its share of the audio's. Where a piece
+    must be weakened, the gain falls within it, and is back to 1 at the end of the next that need not be.
+
+    Args:
+        second: samples of a second.
+        channels: number of channels.
+        snr: in dB.
+        step: marks are in whole multiples of this (0: any value).
+    """
+
+    def __init__(self, second: int, channels: int, snr: float, step: float) -> None:
+        self._second, self._step, self._position = second, step, 0
+        self._share = 10 ** (-(snr if step else snr + FLOAT_HEADROOM_DB) / 10)
+        self._allowed, self._gain = np.zeros(channels), np.ones(channels)
+
+    def fit(self, residual: NDArray[np.floating], audio: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The next (n, channels) of a residual, as strong as the audio under it allows."""
+        to_border = -self._position % self._second
+        places = range(to_border, len(audio) + 1, self._second)
+        parts = zip(np.split(residual, places), np.split(audio, places), strict=True)
+        return np.concatenate([self._fit_part(*part) for part in parts])
+
+    def _fit_part(self, residual: NDArray[np.floating], audio: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The same of a part of one second."""
+        if self._position % self._second == 0:
+            self._allowed[:] = 0
+        self._position += len(audio)
+        self._allowed += self._share * energy(audio)
+        moments, end = (np.arange(len(audio)) + 1) / max(len(audio), 1), np.ones_like(self._gain)
+        for attempt in range(MAX_ATTEMPTS + 1):
+            fitted = on_grid(residual * _interpolate(self._gain, end, moments), self._step)
+            present = energy(fitted)
+            too_strong = present > self._allowed
+            if not too_strong.any():
+                break
+            factor = BACKOFF * np.sqrt(self._allowed / np.where(too_strong, present, 1)) * (attempt < MAX_ATTEMPTS - 1)
+            end[too_strong] *= np.square(factor[too_strong])
+            if attempt >= MAX_ATTEMPTS // 2:  # the end alone does not help
+                self._gain[too_strong] *= factor[too_strong]
+        self._allowed -= present
+        self._gain = end
+        return fitted
+
+
 def fit_to_grid(
     residual: NDArray[np.floating], audio: NDArray[np.floating], snr: float, second: int, step: float
 ) -> NDArray[np.floating]:
