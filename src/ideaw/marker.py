@@ -6,7 +6,6 @@ Detection: the mix at 16 kHz → locating code → message; else channels apart,
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,17 @@ from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.write import check_distinct, create_audio, stored_step
-from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
-from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
-from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.detector import STREAM_ANSWER_SECONDS
+from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, embed_blocks, stream_block_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
+from ideaw.layered_detector import LayeredDetector, check_expected
+from ideaw.layered_embedder import EmbedRequest
+from ideaw.layers import DEFAULT_LAYERS, LayersLike, check_layers
 from ideaw.models import find_model
-from ideaw.payload.framing import plan_blocks
-from ideaw.payload.message import Message, MessageLike, Plan
+from ideaw.payload.message import Message, MessageLike
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
 
@@ -64,6 +64,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         progress: Progress | None = None,
     ) -> NDArray[Any]:
         """Samples, of the same shape and type, with the message in every second or spread over as many as it needs.
@@ -73,16 +74,19 @@ class Marker(SegmentMarker):
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
             audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+            layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
+                loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
             MessageError: the message is empty, or does not fit into this audio.
-            IdeawError: `snr` or `audibility` is out of range, or both are given.
+            IdeawError: `snr` or `audibility` is out of range, or both are given; a layer is not known.
         """
         floats = as_float(array := np.asarray(samples))
-        rate, plan = check_samples(floats, rate), self._plan(message)
-        plan.check_seconds(len(array) / rate)
-        embedder = self._embedder(plan, rate, (snr, audibility), None, floats.shape[1], quantisation_step(array.dtype))
+        rate, request = check_samples(floats, rate), self._request(message, layers, snr, audibility)
+        request.check_seconds(seconds := len(array) / rate)
+        first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
+        embedder = request.start(rate, None, seconds, first_tile, floats.shape[1], quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
@@ -114,19 +118,22 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         latency: int = STREAM_LATENCY_SECONDS,
     ) -> Iterator[NDArray[Any]]:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         Args:
-            blocks, rate, message, snr, audibility: as for `embed`; blocks of one type and number of channels.
-            latency: seconds, 3 or more, after which a sample comes out at the latest; more is faster.
+            blocks, rate, message, snr, audibility, layers: as for `embed`; blocks of one type and number of channels.
+            latency: seconds, 3 or more, after which a sample comes out at the latest, 3 s later with a deep layer; more
+                is faster.
 
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
-        plan, rate, block_seconds = self._plan(message), integer_rate(rate), stream_block_seconds(latency)
-        start = partial(self._embedder, plan, rate, (snr, audibility), block_seconds)
+        request, rate = self._request(message, layers, snr, audibility), integer_rate(rate)
+        request.check_seconds(None)
+        start = partial(request.start, rate, stream_block_seconds(latency), None, 0)
         yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
 
     @single_threaded_blas()
@@ -138,6 +145,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -145,23 +153,24 @@ class Marker(SegmentMarker):
 
         Args:
             source, target: the two files; the target's extension gives its format.
-            message, snr, audibility, longest, progress: as for `embed`, or see `Marker`.
+            message, snr, audibility, layers, longest, progress: as for `embed`, or see `Marker`.
 
         Raises:
             AudioError, MessageError, FileError: as `embed`; too long, or a file cannot be read or written.
         """
         check_distinct(source, target)
-        plan = self._plan(message)
+        request = self._request(message, layers, snr, audibility)
         with open_audio(source) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
             check_source(rate, channels, length, longest)
-            plan.check_seconds(inf if length is None else length / rate)
+            request.check_seconds(seconds := None if length is None else length / rate)
             step = stored_step(target, recording.encoding)
-            embedder = self._embedder(plan, rate, (snr, audibility), None, channels, step)
+            first_tile = request.choose_start(read_blocks(source, longest), rate, seconds)
+            embedder = request.start(rate, None, seconds, first_tile, channels, step)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
                 for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
                     write(marked)
-                plan.check_seconds(embedder.length / rate)
+                request.check_seconds(embedder.length / rate)
                 embedder.check()
         if progress:
             progress(1.0)
@@ -173,6 +182,8 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         progress: Progress | None = None,
     ) -> Detection:
         """Search samples for a mark: in their mix, then in all channels apart or in one, then at other speeds.
@@ -181,13 +192,18 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             keys: whose marks are looked for (None: the marker's own key).
             speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+            layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+            expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
 
         Raises:
-            AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` is not known.
+            AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` or a layer is
+                not known.
         """
         rate = check_samples(floats := as_float(samples), rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
-        return self._detector(keys, speeds).detect(blocks, rate, floats.shape[1], len(floats), progress)
+        return self._detector(keys, speeds, layers, expected).detect(
+            blocks, rate, floats.shape[1], len(floats), progress
+        )
 
     def detect_stream(
         self,
@@ -195,18 +211,21 @@ class Marker(SegmentMarker):
         rate: float,
         *,
         keys: Sequence[Key] | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
         """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
         Args:
-            blocks, rate, keys: as for `detect`; blocks of one number of channels.
+            blocks, rate, keys, expected: as for `detect`; blocks of one number of channels.
+            layers: one of them.
             latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
             IdeawError: as `detect`, or `latency` is too short.
         """
-        yield from self._detector(keys, "none").detect_stream(blocks, integer_rate(rate), latency)
+        yield from self._detector(keys, "none", layers, expected).detect_stream(blocks, integer_rate(rate), latency)
 
     def detect_file(
         self,
@@ -214,13 +233,15 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> Detection:
         """Search the file at `path`, of any length.
 
         Args:
-            keys, speeds, longest, progress: as for `detect`, or see `Marker`.
+            keys, speeds, layers, expected, longest, progress: as for `detect`, or see `Marker`.
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
@@ -229,21 +250,19 @@ class Marker(SegmentMarker):
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
         check_source(rate, channels, length, longest)
         blocks = partial(read_blocks, path, longest)
-        return self._detector(keys, speeds).detect(blocks, rate, channels, length, progress)
+        return self._detector(keys, speeds, layers, expected).detect(blocks, rate, channels, length, progress)
 
-    def _plan(self, message: MessageLike) -> Plan:
-        content, bits = Message.of(message), self.network.card.message_bits
-        return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
+    def _request(
+        self, message: MessageLike, layers: LayersLike, snr: float | None, audibility: float | None
+    ) -> EmbedRequest:
+        level = snr, audibility
+        return EmbedRequest(self.network, self._channels, self._key, Message.of(message), check_layers(layers), level)
 
-    def _embedder(
-        self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
-    ) -> Embedder:
-        snr, audibility = check_level(*level, self.network.card.audibility)
-        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
-        return Embedder(self.network, self._channels, plan.period_payloads, settings)
-
-    def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
-        return Detector(self.network, [self._key] if keys is None else list(map(require_key, keys)), speeds)
+    def _detector(
+        self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]
+    ) -> LayeredDetector:
+        wanted = [self._key] if keys is None else list(map(require_key, keys))
+        return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._key != PUBLIC:

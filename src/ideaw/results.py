@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ideaw.layers import Layer
 from ideaw.payload.message import Content, Message
 
 Status = Literal["found", "unreadable", "none"]
@@ -55,6 +56,8 @@ class Detection:
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
     """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
+    layer: Layer | None = None
+    """Which layer of the mark spoke: "fast", the network's, or "deep"; None for "none"."""
 
     @property
     def found(self) -> bool:
@@ -93,6 +96,7 @@ def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> 
         "messages": [_digits(message) for message in detection.messages],
         "p_value": detection.p_value,
         "speed": round(detection.speed, 4),
+        "layer": detection.layer,
         "segments": [_segment_as_json(segment, names) for segment in detection.segments],
         "key": key_name(detection, names),
         "key_fingerprint": detection.key,

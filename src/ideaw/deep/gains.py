@@ -77,8 +77,8 @@ def tile_course(gains: NDArray[np.float32], first: NDArray[np.float32] | None = 
     before = gains[:1] if first is None else first[None]
     around = np.concatenate([before, gains, gains[-1:]])
     moments = (np.arange(TILE_CELLS) / TILE_CELLS)[:, None]  # within a tile, from its beginning
-    rise, fall = (np.clip((moments - border) / 0.5 + 0.5, 0, 1) for border in (0, 1))
-    rise, fall = (np.asarray(0.5 - 0.5 * np.cos(np.pi * part), np.float32) for part in (rise, fall))
+    passed = (np.clip((moments - border) / 0.5 + 0.5, 0, 1) for border in (0, 1))
+    rise, fall = (np.asarray(0.5 - 0.5 * np.cos(np.pi * share), np.float32) for share in passed)
     own = around[1:-1, None]
     course = around[:-2, None] * (1 - rise) + own * (rise - fall) + around[2:, None] * fall
     return np.asarray(course.reshape(-1, gains.shape[1]))

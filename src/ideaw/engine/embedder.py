@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, network_length, split_blocks
+from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, Stage, network_length, split_blocks
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.samples import (
     MIN_LEVEL_DBFS,
@@ -88,7 +88,7 @@ def stream_block_seconds(latency: int) -> int:
 
 
 def embed_blocks(
-    blocks: Iterable[ArrayLike], max_samples: int, start: Callable[[int, float], "Embedder"]
+    blocks: Iterable[ArrayLike], max_samples: int, start: Callable[[int, float], Stage]
 ) -> Iterator[NDArray[Any]]:
     """Mark a stream: its blocks, checked and split into at most `max_samples`, go through one embedder.
 
