@@ -77,8 +77,9 @@ class Detection:
             return f"not found: no mark (p = {self.p_value:.1e})"
         same_key = (segment for segment in self.segments if segment.key == self.key)
         marked = sum(segment.end - segment.start for segment in same_key if segment.message in (self.message, None))
+        layer = " in the deep layer" if self.layer == "deep" else ""
         speed = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
-        return f"found {Message(self.message)} in {marked:.1f} s of audio{speed} (p = {self.p_value:.1e})"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio{layer}{speed} (p = {self.p_value:.1e})"
 
 
 def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.formats import PathLike
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
+from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import load
 from ideaw.payload.message import MessageLike
 from ideaw.results import Detection
@@ -20,6 +21,7 @@ def embed_file(
     model: str | None = None,
     snr: float | None = None,
     audibility: float | None = None,
+    layers: LayersLike = DEFAULT_LAYERS,
     progress: Progress | None = None,
 ) -> None:
     """Mark a file as another one under the public key, as `Marker.embed_file` does.
@@ -31,6 +33,7 @@ def embed_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         snr: dB that every second of every channel keeps at least, instead of `audibility`.
         audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+        layers: of the mark: "fast", "deep" or both, as `Marker.embed` explains.
         progress: called with the share of the work that is done, 0 to 1.
 
     Raises:
@@ -40,7 +43,7 @@ def embed_file(
         ModelError: there is no such model.
         IdeawError: `snr` or `audibility` is out of range, or both are given.
     """
-    _shared(model).embed_file(source, target, message, snr=snr, audibility=audibility, progress=progress)
+    _shared(model).embed_file(source, target, message, snr=snr, audibility=audibility, layers=layers, progress=progress)
 
 
 def detect_file(
@@ -49,6 +52,8 @@ def detect_file(
     model: str | None = None,
     keys: Sequence[Key] | None = None,
     speeds: Speeds = "near",
+    layers: LayersLike = DEFAULT_LAYERS,
+    expected: Sequence[MessageLike] = (),
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Detection:
@@ -59,6 +64,8 @@ def detect_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
         speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+        layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+        expected: messages that the deep layer is tested for by themselves.
         longest: seconds of audio that are searched at most (None: any length).
         progress: called with the share of the work that is done, 0 to 1.
 
@@ -68,7 +75,9 @@ def detect_file(
         ModelError: there is no such model.
         IdeawError: `keys` holds none or no keys, or `speeds` is not known.
     """
-    return _shared(model).detect_file(path, keys=keys, speeds=speeds, longest=longest, progress=progress)
+    return _shared(model).detect_file(
+        path, keys=keys, speeds=speeds, layers=layers, expected=expected, longest=longest, progress=progress
+    )
 
 
 _shared = cache(load)

@@ -26,6 +26,9 @@ NUM_MEL_BANDS, LOWEST_HZ, HIGHEST_HZ = 20, 150.0, 7_000.0
 HALF_WINDOW_SAMPLES = CELL_WINDOW_SAMPLES // 2
 """Frame k is centred on sample k · CELL_HOP_SAMPLES and reaches so far on either side."""
 
+HALF_LOUD_DB = -10.0
+"""Level of a tile, over the mean power of its band, at which it is half loud."""
+
 _HANN = np.hanning(CELL_WINDOW_SAMPLES + 1)[:-1]
 _ROOT_HANN = np.sqrt(_HANN).astype(np.float32)
 _OVERLAP_SUM = float(_HANN.sum() / CELL_HOP_SAMPLES)
@@ -67,6 +70,18 @@ def synthesise(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:
     for part in range(parts):
         out[..., part : part + count, :] += pieces[..., part, :]
     return out.reshape(*batch, -1)
+
+
+def loud_share(power: NDArray[np.floating], mean: NDArray[np.floating]) -> NDArray[np.float32]:
+    """How much of a band's power in a tile belongs to what is loud there: 0 to 1, one half at HALF_LOUD_DB.
+
+    Soft tiles do not survive codecs and noise, but are heard: gains and weights follow this share.
+
+    Args:
+        power: of tiles, (..., bands).
+        mean: of the band over seconds, of a shape that fits.
+    """
+    return np.asarray(power / (power + mean * np.float32(10 ** (HALF_LOUD_DB / 10)) + np.float32(1e-20)), np.float32)
 
 
 def powers(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:

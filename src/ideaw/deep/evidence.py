@@ -1,7 +1,8 @@
 """From loudness to evidence: what the sign of every tile would be multiplied with. No key is known here.
 
 Log energies of bands are whitened by modulation frequency and quefrency with the spectrum that speech has there,
-clipped, and matched to the shape of a tile; fast and fine patterns count less, because codecs pass less of them.
+clipped, weighted by how loud they are, and matched to the shape of a tile; fast and fine patterns count less, because
+codecs pass less of them.
 """
 
 from functools import cache
@@ -10,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS
+from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, loud_share
 from ideaw.deep.signs import TILE_CELLS
 
 SILENT_DB, ABSENT_DB = 25.0, 50.0
@@ -54,6 +55,7 @@ def evidence(power: NDArray[np.float32]) -> NDArray[np.float32]:
     deviation = white.std(0)
     white /= np.maximum(deviation, LEAST_DEVIATION * np.median(deviation)) + np.finfo(np.float32).tiny
     np.clip(white, -CLIP_SIGMAS, CLIP_SIGMAS, out=white)
+    white *= loud_share(_over_a_tile(power), power.mean(0))
     spectrum = np.fft.rfft(white @ cosines.T, length, axis=0) * matched
     return np.asarray(np.fft.irfft(spectrum, length, axis=0)[: len(energies)] @ cosines, np.float32)
 
@@ -65,6 +67,13 @@ def modulation_spectrum(energies: NDArray[np.floating]) -> NDArray[np.float64]:
     starts = range(0, len(quefrencies) - 127, 64)
     spectra = [np.fft.rfft(quefrencies[start : start + 128] * window, axis=0) for start in starts]
     return np.asarray(np.mean(np.square(np.abs(spectra)), 0) / np.square(window).sum())
+
+
+def _over_a_tile(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(frames, bands) means over TILE_CELLS frames around each."""
+    half = TILE_CELLS // 2
+    padded = np.pad(power, ((half, half), (0, 0)), "edge")
+    return np.asarray(sum(padded[start : start + len(power)] for start in range(TILE_CELLS)) / np.float32(TILE_CELLS))
 
 
 @cache

@@ -15,14 +15,14 @@ from ideaw.audio.modulation import (
     smooth,
     thresholds,
 )
-from ideaw.deep.bands import CELLS_PER_SECOND, gain_bands, measuring_bands
+from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, gain_bands, loud_share, measuring_bands
 from ideaw.deep.signs import TILE_CELLS
 
-TARGET_DB = -4.0
+TARGET_DB = -2.0
 """Excess over what is just heard that every tile is brought to."""
 
-MAX_GAIN_DB, FIRST_GAIN_DB = 1.5, 1.0
-"""Largest gain of a tile, and the one of the first round."""
+MAX_GAIN_DB = 3.25
+"""Largest gain of a tile, where it is loud; ViSQOL falls with it, and 4.85 is kept (E80)."""
 
 ROUNDS = 3
 """Rounds of correction; the last only lowers."""
@@ -56,14 +56,15 @@ def tile_gains(
     floor = loudest * 10 ** (INAUDIBLE_LEVEL_DB / 20) + _MIN_AMPLITUDE
     limits = thresholds(modulation_powers(host, CELLS_PER_SECOND), np.maximum(levels, floor))
     audible = levels > floor
-    depth = np.full(signs.shape, FIRST_GAIN_DB, np.float32)
+    most = MAX_GAIN_DB * _loudness(power)
+    depth = most
     for left in reversed(range(ROUNDS)):
         gains = bin_gains(tile_course(signs * depth))
         added = modulation_powers(_amplitudes(power * np.square(gains)) - host, CELLS_PER_SECOND)
         excess = 10 * np.log10((added / limits).max(0) + np.float32(1e-9))
         excess = np.where(audible, excess, INAUDIBLE_DB).reshape(len(power), -1, len(signs)).max(0).T
         change = np.clip(target - excess, -MAX_FALL_DB, MAX_RISE_DB if left else 0.0) * (DAMPING if left else 1.0)
-        depth = np.asarray(np.clip(depth * 10 ** (change / 20), 0, MAX_GAIN_DB), np.float32)
+        depth = np.asarray(np.clip(depth * 10 ** (change / 20), 0, most), np.float32)
     return signs * depth
 
 
@@ -87,6 +88,12 @@ def tile_course(gains: NDArray[np.float32], first: NDArray[np.float32] | None = 
 def bin_gains(course: NDArray[np.float32]) -> NDArray[np.float32]:
     """(frames, bands) dB → (frames, CELL_BINS) factors of amplitude."""
     return np.exp((course * _NEPER_PER_DB) @ gain_bands())
+
+
+def _loudness(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(channels, frames, CELL_BINS) powers → (tiles, NUM_MEL_BANDS) share of each tile that is loud in its band."""
+    bands = (power.sum(0) @ measuring_bands()).reshape(-1, TILE_CELLS, NUM_MEL_BANDS).mean(1)
+    return loud_share(bands, bands.mean(0))
 
 
 def _amplitudes(power: NDArray[np.float32]) -> NDArray[np.float32]:

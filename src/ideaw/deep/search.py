@@ -116,19 +116,22 @@ class DeepSearch:
         """There is no more: the answer."""
         for chunk in self._stream.finish():
             self._take(chunk)
-        best = self.answer()
+        best = self.answer() if self._answers else self._best()
         if self._speeds != "none" and best.p_value >= self._significant and self._excerpt is not None:
             best = min(best, self._search_speeds(self._excerpt), key=_log_p)
         return best
 
     def answer(self) -> DeepFinding:
-        """The answer so far; in a stream each is a trial of its own, of which the k-th spends 1 / (k · (k + 1))."""
+        """The answer so far; each is a trial of its own, of which the k-th spends 1 / (k · (k + 1))."""
         self._answers += 1
-        spent = log(self._answers * (self._answers + 1) / 2)
+        best = self._best()
+        return replace(best, log_p=best.log_p + log(self._answers * (self._answers + 1)))
+
+    def _best(self) -> DeepFinding:
+        """The strongest of the whole and its pieces so far."""
         best = self._test(self._whole, 0, self._cells, log(1 / WHOLE_SHARE))
         piece = replace(self._best_piece, log_p=self._best_piece.log_p + log(max(self._pieces, 1) / PIECES_SHARE))
-        best = min(best, piece, key=_log_p)
-        return replace(best, log_p=best.log_p + spent)
+        return min(best, piece, key=_log_p)
 
     def message(self, finding: DeepFinding) -> Message | None:
         """The message of a finding: the one that was given, or the one that was read if it is sure."""
