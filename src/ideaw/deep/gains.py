@@ -21,7 +21,7 @@ from ideaw.deep.signs import TILE_CELLS
 TARGET_DB = -2.0
 """Excess over what is just heard that every tile is brought to."""
 
-MAX_GAIN_DB = 3.25
+MAX_GAIN_DB = 3.5
 """Largest gain of a tile, where it is loud; ViSQOL falls with it, and 4.85 is kept (E80)."""
 
 ROUNDS = 3
