@@ -62,7 +62,8 @@ def smooth(values: NDArray[np.floating], rate: int) -> NDArray[np.float32]:
     half = size // 2
     padded = np.pad(values.astype(np.float32, copy=False), [(0, 0)] * (values.ndim - 1) + [(half, half)])
     total = np.lib.stride_tricks.sliding_window_view(padded, size, axis=-1) @ window
-    return np.asarray(total / np.convolve(np.ones(values.shape[-1], np.float32), window, "same"))
+    inside = np.convolve(np.ones(values.shape[-1], np.float32), window)[half : half + values.shape[-1]]
+    return np.asarray(total / inside)
 
 
 def thresholds(host_powers: NDArray[np.floating], levels: NDArray[np.floating]) -> NDArray[np.float32]:
