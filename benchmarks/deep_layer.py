@@ -5,6 +5,7 @@
     python benchmarks/deep_layer.py quality FOLDER …
     python benchmarks/deep_layer.py alarms FOLDER …
     python benchmarks/deep_layer.py frontier FOLDER --lyra WEIGHTS …
+    python benchmarks/deep_layer.py security FOLDER …
 
 FOLDER holds clips named KIND-NUMBER; two that follow each other are joined, so that pieces are 10 to 16 s long. Every
 piece gets a random key and a message of two bytes, in both layers. A row is skipped, with a line, where a package or
@@ -29,8 +30,11 @@ from ideaw.attacks import catalogue
 from ideaw.attacks.resynthesis import resyntheses
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.deep import gains
-from ideaw.deep.embedder import DeepEmbedder, DeepSettings, choose_start
-from ideaw.deep.signs import KeyPattern
+from ideaw.deep.bands import HALF_WINDOW_SAMPLES, NUM_MEL_BANDS, analyse, synthesise
+from ideaw.deep.decode import fold
+from ideaw.deep.embedder import TILE_SAMPLES, DeepEmbedder, DeepSettings, choose_start
+from ideaw.deep.loudness import EvidenceStream
+from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
 from ideaw.deep.words import Word
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Message
@@ -217,17 +221,84 @@ def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, An
         yield {"max_gain_db": largest, "visqol_mean": score, "rows": names} | _rates(heard, "none")
 
 
+def security(originals: list[Audio]) -> Iterator[dict[str, Any]]:
+    """What somebody with the software and without the key can do to a deep mark."""
+    made, rng = mark(originals, "deep"), np.random.default_rng(5)
+
+    def random_gains(audio: Audio) -> Audio:
+        return _with_gains(audio, rng.choice([-1.0, 1.0], (len(audio) // TILE_SAMPLES + 1, NUM_MEL_BANDS)) * 1.5)
+
+    def overwritten(times: int) -> Callable[[Audio], Audio]:
+        def attack(audio: Audio) -> Audio:
+            for _ in range(times):
+                other = ideaw.load(key=ideaw.Key(rng.bytes(16)), threads=1)
+                audio = other.embed(audio, SAMPLE_RATE, rng.bytes(2), layers="deep")
+            return audio
+
+        return attack
+
+    def erased(audio: Audio) -> Audio:
+        return _with_gains(audio, -2 * np.sign(_folded([audio])))
+
+    yield {"attack": "none"} | _rates([(piece, piece.marked) for piece in made], "none")
+    yield {"attack": "random gains of 1.5 dB"} | _rates([(piece, random_gains(piece.marked)) for piece in made], "none")
+    for times in (1, 2, 3):
+        rates = _rates([(piece, overwritten(times)(piece.marked)) for piece in made], "none")
+        yield {"attack": f"marked again, {times} times"} | rates
+    yield {"attack": "erased by the mean over its periods"} | _rates([(p, erased(p.marked)) for p in made], "none")
+    copied = [(piece, _with_gains(host, 1.5 * np.sign(_folded([piece.marked])))) for piece, host in _others(made)]
+    yield {"attack": "transplanted from one piece"} | _rates(copied, "none")
+    # One key and one message in all pieces, each with a start of its own, which the attacker is given.
+    key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
+    pattern, word = KeyPattern(key), Word.of(Message(message), key)
+    many = [_marked_from(original, pattern, word, 0) for original in originals]
+    learned = np.sign(_folded(many))
+    truth = pattern.modulate(word.symbols(pattern))
+    agree = {str(n): float((np.sign(_folded(many[:n])) == truth).mean()) for n in (1, len(many))}
+    copied = [(Piece(host, host, key, message), _with_gains(host, 1.5 * learned)) for host in originals]
+    yield {"attack": "transplanted from all pieces", "signs_right": agree} | _rates(copied, "none")
+
+
+def _others(made: list[Piece]) -> Iterator[tuple[Piece, Audio]]:
+    """Every marked piece with the unmarked audio of the next."""
+    for index, piece in enumerate(made):
+        yield piece, made[(index + 1) % len(made)].original
+
+
+def _folded(audios: list[Audio]) -> NDArray[np.float32]:
+    """(96, NUM_MEL_BANDS) evidence of audio, added up over periods and pieces, without any key."""
+    total = np.zeros((PERIOD_CELLS, NUM_MEL_BANDS), np.float32)
+    for audio in audios:
+        stream = EvidenceStream()
+        for chunk in (*stream.push(audio[:, None]), *stream.finish()):
+            total += fold(chunk.evidence, chunk.start)
+    return total[TILE_CELLS // 2 :: TILE_CELLS]
+
+
+def _with_gains(audio: Audio, gains_db: NDArray[np.floating]) -> Audio:
+    """Audio with gains (tiles, bands) in dB, repeated to its end."""
+    tiles = len(audio) // TILE_SAMPLES + 1
+    padded = np.pad(audio, (HALF_WINDOW_SAMPLES, tiles * TILE_SAMPLES + HALF_WINDOW_SAMPLES - len(audio)))
+    spectra = analyse(padded.astype(np.float32))[: tiles * TILE_CELLS]
+    course = gains.tile_course(gains_db[np.arange(tiles) % len(gains_db)].astype(np.float32))
+    change = synthesise(spectra * (gains.bin_gains(course) - 1))
+    return audio + change[HALF_WINDOW_SAMPLES : HALF_WINDOW_SAMPLES + len(audio)]
+
+
 def _deep_only(original: Audio, key: ideaw.Key, message: bytes) -> Piece:
     pattern, word = KeyPattern(key), Word.of(Message(message), key)
-    columns = original[:, None]
-    start = choose_start(pattern, word, [columns], SAMPLE_RATE)
+    start = choose_start(pattern, word, [original[:, None]], SAMPLE_RATE)
+    return Piece(original, _marked_from(original, pattern, word, start), key, message)
+
+
+def _marked_from(original: Audio, pattern: KeyPattern, word: Word, start: int) -> Audio:
     embedder = DeepEmbedder(pattern, word, DeepSettings(SAMPLE_RATE, 1, 0.0), start)
-    return Piece(original, np.concatenate([embedder.push(original), embedder.finish()]), key, message)
+    return np.concatenate([embedder.push(original), embedder.finish()])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rates", "edits", "quality", "alarms", "frontier"])
+    parser.add_argument("what", choices=["rates", "edits", "quality", "alarms", "frontier", "security"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kind", default="speech")
     parser.add_argument("--pairs", type=int, default=12)
@@ -244,6 +315,7 @@ def main() -> None:
         "quality": lambda: quality(originals),
         "alarms": lambda: alarms(originals, arguments.keys),
         "frontier": lambda: frontier(originals, arguments.lyra),
+        "security": lambda: security(originals),
     }[arguments.what]()
     rows, begun = [], time.process_time()
     for row in found:

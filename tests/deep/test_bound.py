@@ -10,7 +10,7 @@ from ideaw.deep.bands import NUM_MEL_BANDS
 from ideaw.deep.bound import log_p_any, log_p_given
 from ideaw.deep.decode import decode, fold
 from ideaw.deep.loudness import EvidenceStream
-from ideaw.deep.search import DeepSearch, Wanted
+from ideaw.deep.search import PIECES_SHARE, SPEEDS_SHARE, WHOLE_SHARE, DeepSearch, Wanted
 from ideaw.deep.signs import PERIOD_CELLS, PERIOD_TILES, TILE_CELLS, KeyPattern
 from ideaw.deep.words import KINDS_OF_BYTES, Word, count_words
 from ideaw.payload.message import Message
@@ -66,15 +66,17 @@ def test_a_single_sum_of_keyed_signs_stays_below_hoeffdings_bound(speech: NDArra
     length = np.sqrt(np.square(tiles).sum())
     scores = np.concatenate([KeyPattern(key).demodulate(tiles).sum(1) / length for key in _keys(100)])
     for sigmas in (1.0, 2.0, 3.0):
-        assert (scores >= sigmas).mean() <= np.exp(-(sigmas**2) / 2)
+        assert (scores >= sigmas).mean() <= np.exp(log_p_given(sigmas, 1)) / PERIOD_CELLS
     assert scores.std() == pytest.approx(1, abs=0.1)
 
 
 def test_every_word_and_offset_is_counted() -> None:
     assert count_words(2) == 6 * 2**16
     lengths, offsets = len(KINDS_OF_BYTES), PERIOD_TILES * TILE_CELLS
-    assert log_p_any(10.0, 2) == pytest.approx(-50 + np.log(6 * 2**16 * lengths * offsets))
-    assert log_p_given(10.0, 9) == pytest.approx(-50 + np.log(9 * offsets))
+    log_tail = np.log(3.179 / (10 * np.sqrt(2 * np.pi))) - 50
+    assert log_p_any(10.0, 2) == pytest.approx(log_tail + np.log(6 * 2**16 * lengths * offsets))
+    assert log_p_given(10.0, 9) == pytest.approx(log_tail + np.log(9 * offsets))
+    assert log_p_given(0.5, 1) == pytest.approx(-0.125 + np.log(offsets))  # Hoeffding
 
 
 def test_shares_of_the_error_budget_and_all_trials_are_in_the_answer(speech: NDArray[np.float32]) -> None:
@@ -91,10 +93,14 @@ def test_shares_of_the_error_budget_and_all_trials_are_in_the_answer(speech: NDA
     assert log_p([Wanted(key)], 2) == pytest.approx(alone + np.log(2))
     assert log_p([Wanted(key), Wanted(bytes(16))], 1) == pytest.approx(alone + np.log(2))
     any_word, _ = decode(_folded(marked), KeyPattern(key))
-    assert alone == pytest.approx(any_word.log_p + np.log(4))
+    assert alone == pytest.approx(any_word.log_p - np.log(WHOLE_SHARE))
     given = log_p([Wanted(key, [message])], 1)
     _, best = decode(_folded(marked), KeyPattern(key), Wanted(key, [message]).words()[0])
-    assert given == pytest.approx(best.log_p + np.log(4 * 2))
+    assert given == pytest.approx(best.log_p + np.log(2 / WHOLE_SHARE))
+
+
+def test_the_error_budget_is_spent_once() -> None:
+    assert WHOLE_SHARE + PIECES_SHARE + SPEEDS_SHARE == pytest.approx(1)
 
 
 def test_answers_of_a_stream_spend_a_budget_together(speech: NDArray[np.float32]) -> None:

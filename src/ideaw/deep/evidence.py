@@ -23,10 +23,10 @@ CLIP_SIGMAS = 2.0
 LEAST_DEVIATION = 0.3
 """Share of the median band's standard deviation below which a band's is not taken to be."""
 
-DECAY_HZ, DECAY_QUEFRENCIES = 15.0, 12.0
+DECAY_HZ, DECAY_QUEFRENCIES = 12.0, 12.0
 """Weights fall by a factor of e for so many Hz of modulation, and for so many quefrencies."""
 
-LOWEST_MODULATION_HZ = 0.6
+LOWEST_MODULATION_HZ = 0.3
 """Slower modulation is the audio's own course, and is left out."""
 
 SPEECH_SPECTRUM_FILE = "speech_spectrum.npy"

@@ -1,7 +1,7 @@
 """The search for deep marks of some keys in audio that arrives in blocks: the whole, its pieces, and other speeds.
 
-Everything that is tried is counted, and the error budget is shared out beforehand: a quarter for the whole audio, a
-quarter for pieces of it (a splice, or a mark in a part only), half for other speeds, tempos and pitches.
+Everything that is tried is counted, and the error budget is shared out beforehand: for the whole audio, for pieces of
+it (a splice, or a mark in a part only), and for other speeds, tempos and pitches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ PIECE_CELLS, PIECE_HOP_CELLS = 10 * CELLS_PER_SECOND, 5 * CELLS_PER_SECOND
 MIN_PIECE_CELLS = 3 * CELLS_PER_SECOND
 """Least frames of the last piece of a chunk."""
 
-WHOLE_SHARE, PIECES_SHARE, SPEEDS_SHARE = 0.25, 0.25, 0.5
+WHOLE_SHARE, PIECES_SHARE, SPEEDS_SHARE = 0.45, 0.05, 0.5
 """Shares of the error budget."""
 
 COARSE_CELL_STEP = 2
