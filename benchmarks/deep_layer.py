@@ -41,7 +41,7 @@ from ideaw.payload.message import Message
 
 Audio = NDArray[np.floating]
 
-MAX_WORLD_PIECES = 6
+MAX_WORLD_PIECES = 4
 """WORLD takes longer than the audio lasts."""
 
 CUTS_SECONDS = {"none": (8, 5, 3), "Lyra 6": (8, 5), "GSM": (8, 5), "Opus 8 voip": (8, 5)}

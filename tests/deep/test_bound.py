@@ -100,7 +100,7 @@ def test_shares_of_the_error_budget_and_all_trials_are_in_the_answer(speech: NDA
 
 
 def test_the_error_budget_is_spent_once() -> None:
-    assert WHOLE_SHARE + PIECES_SHARE + SPEEDS_SHARE == pytest.approx(1)
+    assert pytest.approx(1) == WHOLE_SHARE + PIECES_SHARE + SPEEDS_SHARE
 
 
 def test_answers_of_a_stream_spend_a_budget_together(speech: NDArray[np.float32]) -> None:

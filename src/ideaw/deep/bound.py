@@ -12,7 +12,6 @@ from math import log, pi, sqrt
 from ideaw.deep.signs import PERIOD_CELLS
 from ideaw.deep.words import KINDS_OF_BYTES, count_words
 
-
 BENTKUS_CONSTANT = 3.179
 """How many times as often as a Gaussian of its variance a sum of independent signs, at any weights, exceeds any value:
 at most 1 / (4 · P(Gaussian ≥ √2)) = 3.1787 (Bentkus and Dzindzalieta 2015), rounded up."""
