@@ -50,11 +50,13 @@ class TrialCounter:
     keys: Sequence[Key]
     chunks: int = 1
     """Chunks of one hypothesis; of a stream also its answers, each of which may be an accident."""
+    layers: int = 1
+    """Layers of marks that may be searched, each of which may give an accident."""
 
     @property
     def searches(self) -> int:
         """Searches for one key in one chunk."""
-        return self.hypotheses * len(self.keys) * self.chunks
+        return self.hypotheses * len(self.keys) * self.chunks * self.layers
 
     def track_p(self, log_p: float) -> float:
         """Expected number of accidental tracks as strong as this; a bound on their probability where it is below 1."""
@@ -73,7 +75,7 @@ class TrialCounter:
 
     def reported_p(self, p: float, key_index: int) -> float:
         """A p-value as it is reported: from 2^−(bits of the key) to 1, since guessing the key is an accident too."""
-        return max(min(1.0, p), 2.0 ** -min(8 * len(self.keys[key_index]), MAX_HASH_BITS))
+        return reported_p(p, self.keys[key_index])
 
 
 class Detector:
@@ -83,17 +85,18 @@ class Detector:
         network: the model, which has a locating code.
         keys: whose marks are looked for, one at least.
         speeds: which other speeds are tried where nothing is found: "none", "near" or "all".
+        layers: how many layers of marks are looked for in all, here and elsewhere.
 
     Raises:
         ModelError: the model has no locating code.
         IdeawError: there are no keys, or `speeds` is not known.
     """
 
-    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = "near") -> None:
+    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = "near", layers: int = 1) -> None:
         network.require_locating_code()
         if not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
-        self._network, self._keys, self._speeds = network, keys, check_speeds(speeds)
+        self._network, self._keys, self._speeds, self._layers = network, keys, check_speeds(speeds), layers
         self._channels = [network.channels(key) for key in keys]
 
     @single_threaded_blas()
@@ -116,7 +119,7 @@ class Detector:
         """
         excerpt = excerpt_for(rate, channels)
         blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
-        trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys)
+        trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys, layers=self._layers)
         best = self._test(Hypothesis(), blocks, rate, trials)
         if best.status != "found":
             screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
@@ -139,7 +142,7 @@ class Detector:
         search = Search(self._network, self._channels)
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
-        trials = TrialCounter(1, self._keys)
+        trials = TrialCounter(1, self._keys, layers=self._layers)
         for _, block in check_stream(blocks):
             length += len(block)
             with single_threaded_blas():
@@ -177,6 +180,11 @@ class Detector:
         return detection
 
 
+def reported_p(p: float, key: Key) -> float:
+    """A p-value as it is reported: from 2^−(bits of the key) to 1, since guessing the key is an accident too."""
+    return max(min(1.0, p), 2.0 ** -min(8 * len(key), MAX_HASH_BITS))
+
+
 def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
     """The probability that the product of two independent p-values is as small as that of these (Fisher).
 
@@ -204,6 +212,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
             tuple(map(float, best.decoded.llrs)),
             search.keys[best.key_index].fingerprint,
             _measured_speed(best, speed),
+            "fast",
         )
     present = [stretch for stretch in stretches if trials.track_p(stretch.log_p) < limit]
     p = min(1.0, trials.track_p(search.log_p))
@@ -212,7 +221,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
     strongest = min(present, key=lambda stretch: stretch.log_p)
     p = trials.reported_p(p, strongest.key_index)
     llrs = tuple(map(float, strongest.decoded.llrs))
-    return Detection("unreadable", None, p, _segments(present, search.keys, seconds, speed), llrs)
+    return Detection("unreadable", None, p, _segments(present, search.keys, seconds, speed), llrs, layer="fast")
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:

@@ -4,11 +4,10 @@ What surrounds the samples comes along (`audio/containers`). The new file has no
 whatever happens before leaves nothing behind and the input untouched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 from pathlib import Path
 
 from ideaw.audio import atomic
@@ -25,15 +24,11 @@ from ideaw.audio.write import (
     stored_step,
 )
 from ideaw.detector import Detector
-from ideaw.engine.embedder import Embedder
-from ideaw.engine.network import Network
 from ideaw.errors import AlreadyMarkedError
 from ideaw.keys import Key
-from ideaw.payload.message import Message, Plan
+from ideaw.layered_embedder import EmbedRequest
+from ideaw.payload.message import Message
 from ideaw.read_back import ReadBack
-
-MakeEmbedder = Callable[[int, int, float, str | None], Embedder]
-"""Makes an embedder from rate, channels, quantisation step and companding law."""
 
 SEARCHING_SHARE, READING_BACK_SHARE = 0.15, 0.05
 """Shares of the work, for the sake of its progress: searching for older marks, and reading back."""
@@ -44,19 +39,15 @@ class FileMarking:
     """How files are marked.
 
     Attributes:
-        network: the model.
-        plan: what the seconds carry.
-        make_embedder: makes what marks one sound.
-        read_back: what is to be found in what was written; None: nothing is read back.
+        request: what is written, and how.
+        verify: whether it is to be found in what was written before that is handed over.
         respected: keys over whose marks no other is put; empty: over any.
         longest: most seconds of audio that are taken; None: any.
         overwrite: whether the output may be there already.
     """
 
-    network: Network
-    plan: Plan
-    make_embedder: MakeEmbedder
-    read_back: ReadBack | None
+    request: EmbedRequest
+    verify: bool
     respected: Sequence[Key]
     longest: float | None
     overwrite: bool
@@ -94,7 +85,7 @@ class FileMarking:
         """What is known before anything is read."""
         rate, channels, length = opened.rate, opened.channels, opened.num_samples
         check_source(rate, channels, length, self.longest)
-        self.plan.check_seconds(inf if length is None else length / rate)
+        self.request.check_seconds(None if length is None else length / rate)
         check_format(target, rate, channels, opened.encoding, length, keeps_video=True)
         check_kept(target, opened.encoding)
         if into is None:
@@ -104,7 +95,7 @@ class FileMarking:
         """Raise `AlreadyMarkedError` if one of the respected keys has marked a sound already."""
         with open_audio(source, track) as opened:
             rate, channels, length = opened.rate, opened.channels, opened.num_samples
-        detector = Detector(self.network, self.respected, "none")
+        detector = Detector(self.request.network, self.respected, "none")
         found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
         if found.message is not None:
             raise AlreadyMarkedError(
@@ -117,11 +108,13 @@ class FileMarking:
             rate, channels, length = opened.rate, opened.channels, opened.num_samples
             check_source(rate, channels, length, self.longest)
             step, law = stored_step(target, opened.encoding), stored_companding(target, opened.encoding)
-            embedder = self.make_embedder(rate, channels, step, law)
+            seconds = None if length is None else length / rate
+            first_tile = self.request.choose_start(read_blocks(source, self.longest, track), rate, seconds)
+            embedder = self.request.start(rate, channels, step, law, seconds=seconds, first_tile=first_tile)
 
             def read_back(written: Path) -> None:
-                if self.read_back is not None:
-                    self.read_back.check(written, target, source, track, embedder.length)
+                if self.verify:
+                    ReadBack(self.request).check(written, target, source, track, embedder.length)
 
             with create_audio(
                 target,
@@ -137,7 +130,7 @@ class FileMarking:
             ) as write:
                 for marked in embedder.run(with_progress(opened.checked_blocks(self.longest), length, progress)):
                     write(marked)
-                self.plan.check_seconds(embedder.length / rate)
+                self.request.check_seconds(embedder.length / rate)
                 embedder.check()
 
 

@@ -16,23 +16,22 @@ from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.spool import AudioInput, AudioOutput, as_path, as_paths
-from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
-from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
+from ideaw.detector import STREAM_ANSWER_SECONDS
 from ideaw.engine.gain import MarkLevel, check_level
-from ideaw.engine.live import LiveEmbedder, check_live_latency
-from ideaw.engine.mixer import EmbedSettings
+from ideaw.engine.live import check_live_latency
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.file_marking import FileMarking
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
+from ideaw.layered_detector import LayeredDetector, check_expected
+from ideaw.layered_embedder import EmbedRequest
+from ideaw.layers import DEFAULT_LAYERS, LayersLike, check_layers
 from ideaw.models import find_model
-from ideaw.payload.framing import plan_blocks
-from ideaw.payload.message import Message, MessageLike, Plan
-from ideaw.read_back import ReadBack
+from ideaw.payload.message import Message, MessageLike
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
-from ideaw.streams import EmbedStream, StartEmbedder, mark_asynchronously
+from ideaw.streams import EmbedStream, mark_asynchronously
 
 
 def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -68,6 +67,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         progress: Progress | None = None,
     ) -> NDArray[Any]:
         """Samples, of the same shape and type, with the message in every second or spread over as many as it needs.
@@ -77,17 +77,20 @@ class Marker(SegmentMarker):
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
             audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+            layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
+                loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
             MessageError: the message is empty, or does not fit into this audio.
-            IdeawError: `snr` or `audibility` is out of range, or both are given.
+            IdeawError: `snr` or `audibility` is out of range, or both are given; a layer is not known.
         """
         floats = as_float(array := np.asarray(samples))
-        rate, plan = check_samples(floats, rate), self._plan(message)
-        plan.check_seconds(len(array) / rate)
+        rate, request = check_samples(floats, rate), self._request(message, layers, (snr, audibility))
+        request.check_seconds(seconds := len(array) / rate)
+        first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
         step = quantisation_step(array.dtype)
-        embedder = self._embedder(plan, rate, floats.shape[1], step, level=(snr, audibility))
+        embedder = request.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
@@ -119,19 +122,20 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         latency: float | None = None,
     ) -> EmbedStream:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         Args:
-            blocks, rate, message, snr, audibility: as for `embed`; blocks of one type and number of channels.
+            blocks, rate, message, snr, audibility, layers: as for `embed`; blocks of one type and number of channels.
             latency: seconds after which a sample comes out at the latest (None: 0.1, or 0.13 at other rates than 16
-                kHz); more is faster, and from 3 on the stream is marked as an array is.
+                kHz), 3 s later with a deep layer; more is faster, and from 3 on the stream is marked as an array is.
 
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
-        return self._open_stream(check_blocks(blocks), rate, message, (snr, audibility), latency)
+        return self._open_stream(check_blocks(blocks), rate, message, (snr, audibility), layers, latency)
 
     def open_stream(
         self,
@@ -140,21 +144,22 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         latency: float | None = None,
     ) -> EmbedStream:
         """A stream whose blocks are pushed, with the arguments of `embed_stream`."""
-        return self._open_stream(None, rate, message, (snr, audibility), latency)
+        return self._open_stream(None, rate, message, (snr, audibility), layers, latency)
 
     def aembed_stream(
-        self, blocks: AsyncIterable[ArrayLike] | Iterable[ArrayLike], rate: float, message: MessageLike, **level: Any
+        self, blocks: AsyncIterable[ArrayLike] | Iterable[ArrayLike], rate: float, message: MessageLike, **options: Any
     ) -> AsyncIterator[NDArray[Any]]:
         """`embed_stream` for asyncio: blocks are awaited, and marked in threads, so that the event loop goes on.
 
         Args:
             blocks, rate, message: as for `embed_stream`; blocks of an asynchronous iterable or a plain one.
-            level: `snr`, `audibility` and `latency` of `embed_stream`.
+            options: `snr`, `audibility`, `layers` and `latency` of `embed_stream`.
         """
-        return mark_asynchronously(self.open_stream(rate, message, **level), blocks)
+        return mark_asynchronously(self.open_stream(rate, message, **options), blocks)
 
     @single_threaded_blas()
     def embed_file(
@@ -165,6 +170,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
         longest: float | None = None,
         verify: bool = True,
         over: bool = False,
@@ -177,7 +183,7 @@ class Marker(SegmentMarker):
         Args:
             source, target: paths, or binary files; a source may be its content in bytes. The target's extension gives
                 its format; an open file gets that of the source.
-            message, snr, audibility, longest, progress: as for `embed`, or see `Marker`.
+            message, snr, audibility, layers, longest, progress: as for `embed`, or see `Marker`.
             verify: whether what was written is read back before it is handed over.
             over: whether to mark even over a mark of this key, the public one or one of `other_keys`.
             other_keys: further keys whose marks are respected.
@@ -188,18 +194,9 @@ class Marker(SegmentMarker):
             LostMarkError: the mark cannot be read back; nothing is written.
             AlreadyMarkedError: there is a mark already.
         """
-        content, level = Message.of(message).content, check_level(snr, audibility, self.network.card.audibility)
-        plan, card = self._plan(message), self.network.card
+        request = self._request(message, layers, check_level(snr, audibility, self.card.audibility))
         respected = () if over else dict.fromkeys((self._key, PUBLIC, *map(require_key, other_keys)))
-        marking = FileMarking(
-            self.network,
-            plan,
-            partial(self._embedder, plan, level=level, block_seconds=None),
-            ReadBack(self.network, self._key, content, plan.needed, level, card) if verify else None,
-            tuple(respected),
-            longest,
-            overwrite,
-        )
+        marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
             marking.mark(*places, progress)
 
@@ -210,6 +207,8 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         progress: Progress | None = None,
     ) -> Detection:
         """Search samples for a mark: in their mix, then in all channels apart or in one, then at other speeds.
@@ -218,13 +217,18 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             keys: whose marks are looked for (None: the marker's own key).
             speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+            layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+            expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
 
         Raises:
-            AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` is not known.
+            AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` or a layer is
+                not known.
         """
         rate = check_samples(floats := as_float(samples), rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
-        return self._detector(keys, speeds).detect(blocks, rate, floats.shape[1], len(floats), progress)
+        return self._detector(keys, speeds, layers, expected).detect(
+            blocks, rate, floats.shape[1], len(floats), progress
+        )
 
     def detect_stream(
         self,
@@ -232,18 +236,21 @@ class Marker(SegmentMarker):
         rate: float,
         *,
         keys: Sequence[Key] | None = None,
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
         """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
         Args:
-            blocks, rate, keys: as for `detect`; blocks of one number of channels.
+            blocks, rate, keys, expected: as for `detect`; blocks of one number of channels.
+            layers: one of them.
             latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
             IdeawError: as `detect`, or `latency` is too short.
         """
-        yield from self._detector(keys, "none").detect_stream(blocks, integer_rate(rate), latency)
+        yield from self._detector(keys, "none", layers, expected).detect_stream(blocks, integer_rate(rate), latency)
 
     def detect_file(
         self,
@@ -251,6 +258,8 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds = "near",
+        layers: LayersLike = DEFAULT_LAYERS,
+        expected: Sequence[MessageLike] = (),
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> Detection:
@@ -258,7 +267,7 @@ class Marker(SegmentMarker):
 
         Args:
             path: the file's path, an open binary file, or its content in bytes.
-            keys, speeds, longest, progress: as for `detect`, or see `Marker`.
+            keys, speeds, layers, expected, longest, progress: as for `detect`, or see `Marker`.
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
@@ -268,11 +277,10 @@ class Marker(SegmentMarker):
                 rate, channels, length = recording.rate, recording.channels, recording.num_samples
             check_source(rate, channels, length, longest)
             blocks = partial(read_blocks, named, longest)
-            return self._detector(keys, speeds).detect(blocks, rate, channels, length, progress)
+            return self._detector(keys, speeds, layers, expected).detect(blocks, rate, channels, length, progress)
 
-    def _plan(self, message: MessageLike) -> Plan:
-        content, bits = Message.of(message), self.network.card.message_bits
-        return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
+    def _request(self, message: MessageLike, layers: LayersLike, level: MarkLevel) -> EmbedRequest:
+        return EmbedRequest(self.network, self._channels, self._key, Message.of(message), check_layers(layers), level)
 
     def _open_stream(
         self,
@@ -280,52 +288,20 @@ class Marker(SegmentMarker):
         rate: float,
         message: MessageLike,
         level: MarkLevel,
+        layers: LayersLike,
         latency: float | None,
     ) -> EmbedStream:
-        plan, rate = self._plan(message), integer_rate(rate)
-        seconds = check_live_latency(rate, latency)
-        if seconds < MIN_WHOLE_LATENCY_SECONDS:
-            start: StartEmbedder = partial(self._live_embedder, plan, rate, level, seconds)
-        else:
-            block_seconds = int(seconds) - WAIT_BEYOND_BLOCK_SECONDS
-            start = partial(self._embedder, plan, rate, level=level, block_seconds=block_seconds)
+        rate, request = integer_rate(rate), self._request(message, layers, level)
+        request.check_seconds(None)
         check_level(*level, self.card.audibility)
-        return EmbedStream(start, rate, plan, self.card.min_seconds, blocks)
+        start = partial(request.start, rate, latency=check_live_latency(rate, latency))
+        return EmbedStream(start, rate, request.needed_seconds, blocks)
 
-    def _live_embedder(
-        self, plan: Plan, rate: int, level: MarkLevel, latency: float, channels: int, step: float
-    ) -> LiveEmbedder:
-        settings = self._settings(rate, level, None, channels, step)
-        return LiveEmbedder(self.network, self._channels, plan.period_payloads, settings, latency)
-
-    def _embedder(
-        self,
-        plan: Plan,
-        rate: int,
-        channels: int,
-        step: float,
-        companding: str | None = None,
-        *,
-        level: MarkLevel,
-        block_seconds: int | None = None,
-    ) -> Embedder:
-        settings = self._settings(rate, level, block_seconds, channels, step, companding)
-        return Embedder(self.network, self._channels, plan.period_payloads, settings)
-
-    def _settings(
-        self,
-        rate: int,
-        level: MarkLevel,
-        block_seconds: int | None,
-        channels: int,
-        step: float,
-        companding: str | None = None,
-    ) -> EmbedSettings:
-        snr, audibility = check_level(*level, self.card.audibility)
-        return EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
-
-    def _detector(self, keys: Sequence[Key] | None, speeds: str) -> Detector:
-        return Detector(self.network, [self._key] if keys is None else list(map(require_key, keys)), speeds)
+    def _detector(
+        self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]
+    ) -> LayeredDetector:
+        wanted = [self._key] if keys is None else list(map(require_key, keys))
+        return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._key != PUBLIC:

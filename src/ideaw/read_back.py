@@ -16,13 +16,10 @@ from ideaw.audio.blocks import mix, regroup
 from ideaw.audio.formats import Encoding
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.read import open_audio, read_blocks
-from ideaw.detector import Detector
-from ideaw.engine.gain import MarkLevel, energy
-from ideaw.engine.network import Network
+from ideaw.engine.gain import energy
 from ideaw.errors import LostMarkError
-from ideaw.keys import Key
-from ideaw.models import Card
-from ideaw.payload.message import Content
+from ideaw.layered_detector import LayeredDetector
+from ideaw.layered_embedder import EmbedRequest
 from ideaw.results import Detection
 
 READ_BACK_P = 1e-9
@@ -48,23 +45,13 @@ SHORT_SECONDS, QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 32
 
 @dataclass(frozen=True)
 class ReadBack:
-    """What is to be found in a marked file.
+    """What is to be found in a marked file: the message in the first of its layers.
 
     Attributes:
-        network: the model.
-        key: what the mark was made with.
-        content: the message.
-        needed_seconds: least number of seconds from which it can be decoded.
-        level: SNR or audibility that was asked for.
-        card: the model's own, with its usual levels.
+        request: what was written.
     """
 
-    network: Network
-    key: Key
-    content: Content
-    needed_seconds: int
-    level: MarkLevel
-    card: Card
+    request: EmbedRequest
 
     def check(self, written: Path, target: Path, source: Path, track: int, length: int) -> None:
         """Find the message in a file, and the SNR if one was asked for.
@@ -83,7 +70,8 @@ class ReadBack:
         with open_audio(written, track) as opened:
             rate, channels, encoding = opened.rate, opened.channels, opened.encoding
         spans = self._spans(rate, length)
-        detector = Detector(self.network, [self.key], "none")
+        request, layer = self.request, self.request.layers[0]
+        detector = LayeredDetector(request.network, [request.key], [layer], "none", [request.message])
         found = Detection("none", None, 1.0, [], ())
         if spans:
             found = detector.detect(
@@ -94,12 +82,14 @@ class ReadBack:
         if not self._is_sure(found):
             samples = np.concatenate(list(_read_spans(written, track, spans or [(0, length)])))
             raise LostMarkError(f"{target}: {self._finding(found)}: {self._reason(samples, rate, encoding)}")
-        if self.level[0] is not None:
+        if self.request.level[0] is not None:
             self._check_snr(written, target, source, track, spans or [(0, length)])
 
     def _spans(self, rate: int, length: int) -> list[tuple[int, int]]:
         """Start and length, in samples, of the stretches of a long file that are searched; none of a short one."""
-        seconds = max(STRETCH_SECONDS, 2 * self.needed_seconds + 1)
+        if "fast" not in self.request.layers:  # periods of a deep mark go on from stretch to stretch
+            return []
+        seconds = max(STRETCH_SECONDS, 2 * self.request.plan.needed + 1)
         count = seconds * rate
         if length <= NUM_STRETCHES * count:
             return []
@@ -107,19 +97,19 @@ class ReadBack:
         return [(last * number // (NUM_STRETCHES - 1) * rate, count) for number in range(NUM_STRETCHES)]
 
     def _is_sure(self, found: Detection) -> bool:
-        return found.message == self.content and found.p_value <= READ_BACK_P
+        return found.message == self.request.message.content and found.p_value <= READ_BACK_P
 
     def _finding(self, found: Detection) -> str:
-        if found.found and found.message != self.content:
+        if found.found and found.message != self.request.message.content:
             return "another mark than this one is read back from what was written"
         return "the mark cannot be read back from what was written" + (" with certainty" if found.found else "")
 
     def _reason(self, samples: NDArray[np.float64], rate: int, encoding: Encoding) -> str:
         """What probably hid the mark, and what would help."""
-        snr, audibility = self.level
-        if snr is not None and snr > self.card.snr:
+        snr, audibility = self.request.level
+        if snr is not None and snr > self.request.network.card.snr:
             return f"it is too faint at {snr:g} dB SNR; ask for less, or for a level by hearing"
-        if audibility is not None and audibility < self.card.audibility:
+        if audibility is not None and audibility < self.request.network.card.audibility:
             return f"it is too faint at {audibility:g} dB noise to mask; ask for more"
         if encoding.bitrate is not None and encoding.bitrate < LOW_KBPS_PER_CHANNEL * samples.shape[1]:
             return f"too little is left at {encoding.bitrate} kbit/s; use a higher bitrate, or a lossless format"
@@ -134,7 +124,7 @@ class ReadBack:
 
     def _check_snr(self, written: Path, target: Path, source: Path, track: int, spans: list[tuple[int, int]]) -> None:
         """Compare what was written with its source, where neither is coded with loss."""
-        snr, _ = self.level
+        snr, _ = self.request.level
         with open_audio(source, track) as before, open_audio(written, track) as after:
             if snr is None or before.encoding.bitrate is not None or after.encoding.bitrate is not None:
                 return

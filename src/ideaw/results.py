@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ideaw.layers import Layer
 from ideaw.payload.message import Content, Message
 
 Status = Literal["found", "unreadable", "none"]
@@ -55,6 +56,8 @@ class Detection:
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
     """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
+    layer: Layer | None = None
+    """Which layer of the mark spoke: "fast", the network's, or "deep"; None for "none"."""
 
     @property
     def found(self) -> bool:
@@ -74,8 +77,9 @@ class Detection:
             return f"not found: no mark (p = {self.p_value:.1e})"
         same_key = (segment for segment in self.segments if segment.key == self.key)
         marked = sum(segment.end - segment.start for segment in same_key if segment.message in (self.message, None))
+        layer = " in the deep layer" if self.layer == "deep" else ""
         speed = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
-        return f"found {Message(self.message)} in {marked:.1f} s of audio{speed} (p = {self.p_value:.1e})"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio{layer}{speed} (p = {self.p_value:.1e})"
 
 
 def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> dict[str, Any]:
@@ -93,6 +97,7 @@ def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> 
         "messages": [_digits(message) for message in detection.messages],
         "p_value": detection.p_value,
         "speed": round(detection.speed, 4),
+        "layer": detection.layer,
         "segments": [_segment_as_json(segment, names) for segment in detection.segments],
         "key": key_name(detection, names),
         "key_fingerprint": detection.key,

@@ -7,6 +7,7 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.spool import AudioInput, AudioOutput
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
+from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import load
 from ideaw.payload.message import MessageLike
 from ideaw.results import Detection
@@ -20,6 +21,7 @@ def embed_file(
     model: str | None = None,
     snr: float | None = None,
     audibility: float | None = None,
+    layers: LayersLike = DEFAULT_LAYERS,
     verify: bool = True,
     over: bool = False,
     overwrite: bool = True,
@@ -35,6 +37,7 @@ def embed_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         snr: dB that every second of every channel keeps at least, instead of `audibility`.
         audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+        layers: of the mark: "fast", "deep" or both, as `Marker.embed` explains.
         verify: whether what was written is read back before it is handed over.
         over: whether to mark even over a readable mark of the public key.
         overwrite: whether a file at `target` may be replaced.
@@ -55,6 +58,7 @@ def embed_file(
         message,
         snr=snr,
         audibility=audibility,
+        layers=layers,
         verify=verify,
         over=over,
         overwrite=overwrite,
@@ -68,6 +72,8 @@ def detect_file(
     model: str | None = None,
     keys: Sequence[Key] | None = None,
     speeds: Speeds = "near",
+    layers: LayersLike = DEFAULT_LAYERS,
+    expected: Sequence[MessageLike] = (),
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Detection:
@@ -78,6 +84,8 @@ def detect_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
         speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+        layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+        expected: messages that the deep layer is tested for by themselves.
         longest: seconds of audio that are searched at most (None: any length).
         progress: called with the share of the work that is done, 0 to 1.
 
@@ -87,7 +95,9 @@ def detect_file(
         ModelError: there is no such model.
         IdeawError: `keys` holds none or no keys, or `speeds` is not known.
     """
-    return _shared(model).detect_file(path, keys=keys, speeds=speeds, longest=longest, progress=progress)
+    return _shared(model).detect_file(
+        path, keys=keys, speeds=speeds, layers=layers, expected=expected, longest=longest, progress=progress
+    )
 
 
 _shared = cache(load)

@@ -5,37 +5,17 @@ Blocks are pushed by whoever has them, taken from an iterable, or awaited from a
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, split_blocks
+from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Stage, split_blocks
 from ideaw.audio.samples import StreamCheck, check_blocks, quantisation_step
 from ideaw.engine.network import single_threaded_blas
 from ideaw.errors import IdeawError
-from ideaw.payload.message import Plan
 
-
-class StreamEmbedder(Protocol):
-    """What marks blocks: at once, or in whole seconds."""
-
-    length: int
-
-    @property
-    def latency(self) -> float: ...
-
-    @property
-    def marked_seconds(self) -> float: ...
-
-    def push(self, block: NDArray[Any]) -> NDArray[Any]: ...
-
-    def finish(self) -> NDArray[Any]: ...
-
-    def check(self) -> None: ...
-
-
-StartEmbedder: TypeAlias = Callable[[int, float], StreamEmbedder]
+StartEmbedder: TypeAlias = Callable[[int, float], Stage]
 """Makes what marks a stream from the number of channels and the quantisation step of its first block."""
 
 
@@ -50,8 +30,7 @@ class EmbedStream(Iterator[NDArray[Any]]):
         self,
         start: StartEmbedder,
         rate: int,
-        plan: Plan,
-        min_seconds: float,
+        needed_seconds: float,
         blocks: Iterable[ArrayLike] | None = None,
     ) -> None:
         """Make a stream that has not begun.
@@ -59,12 +38,11 @@ class EmbedStream(Iterator[NDArray[Any]]):
         Args:
             start: makes what marks it.
             rate: in Hz.
-            plan: what its seconds carry.
-            min_seconds: how much of it must be marked to be readable.
+            needed_seconds: how much of it must be marked to be readable.
             blocks: where its blocks come from, if they are not pushed.
         """
-        self._start, self._plan, self.rate, self._min_seconds = start, plan, rate, min_seconds
-        self._embedder: StreamEmbedder | None = None
+        self._start, self.rate, self._needed_seconds = start, rate, needed_seconds
+        self._embedder: Stage | None = None
         self._checked, self._ended = StreamCheck(one_type=True), False
         self._problem: IdeawError | None = None
         self._marked = None if blocks is None else self._run(blocks)
@@ -113,8 +91,7 @@ class EmbedStream(Iterator[NDArray[Any]]):
     @property
     def readable(self) -> bool:
         """Whether enough was marked so far for the message to be read, of clean audio; final after the end."""
-        enough = max(self._min_seconds, self._plan.needed if self._plan.needed > 1 else 0)
-        return self._problem is None and self.marked_seconds >= enough
+        return self._problem is None and self.marked_seconds >= self._needed_seconds
 
     @property
     def problem(self) -> str | None:

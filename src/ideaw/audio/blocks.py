@@ -7,7 +7,7 @@ file's rate and the network's 16 kHz has linear phase and fixed lengths on both 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import soxr
@@ -29,6 +29,31 @@ SOXR_QUALITY = "HQ"
 
 RESAMPLE_DELAY_SECONDS = 0.15
 """Most that a streaming conversion to or from 16 kHz lags behind; 0.13 s is the most measured at any rate."""
+
+
+class Stage(Protocol):
+    """What changes audio that arrives in blocks: as many samples come out as go in, of the same type."""
+
+    @property
+    def length(self) -> int:
+        """Samples per channel that were pushed."""
+
+    @property
+    def latency(self) -> float:
+        """Seconds from a sample's going in to its coming out, at most."""
+
+    @property
+    def marked_seconds(self) -> float:
+        """How much of the audio holds a mark."""
+
+    def push(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Feed the next samples; returns those that are final."""
+
+    def finish(self) -> NDArray[Any]:
+        """End the audio; returns the rest."""
+
+    def check(self) -> None:
+        """Raise `AudioError` for what only the end can tell."""
 
 
 class SampleBuffer:

@@ -12,6 +12,7 @@ from ideaw.cli import console, options, outputs
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
+from ideaw.payload.message import Content, Message
 from ideaw.results import Detection, Segment, detection_as_json, key_name
 
 DEFAULT_LONGEST_SECONDS = 6 * 3600.0
@@ -48,6 +49,15 @@ def detect(
         Speed,
         typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
     ] = Speed.NEAR,
+    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A message to test the deep layer for, found in shorter and worse audio; hex:… and bits:… for others.",
+            show_default=False,
+        ),
+    ] = None,
     longest: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
@@ -67,12 +77,19 @@ def detect(
     marker = ideaw.load(model, threads=threads)
     by_key: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
     names: KeyFileNames = {key.fingerprint: name for key, name in by_key.items()}
+    wanted = [_message(text) for text in expected or ()]
     exit_code, answers = EXIT_FOUND, []
     for path in paths:
         try:
             with console.progress(f"searching {path.name}") as progress:
                 detection = marker.detect_file(
-                    path, keys=list(by_key), speeds=speeds.value, longest=longest, progress=progress
+                    path,
+                    keys=list(by_key),
+                    speeds=speeds.value,
+                    layers=layers,
+                    expected=wanted,
+                    longest=longest,
+                    progress=progress,
                 )
                 if plot is not None:
                     _draw(plot, path, detection)
@@ -100,6 +117,14 @@ def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed) -
     if len({(segment.message, segment.key) for segment in detection.segments if segment.message_ok}) > 1:
         for segment in detection.segments:
             console.say(f"  {segment}{_key_note(segment, names)}")
+
+
+def _message(text: str) -> Content:
+    """The content that a message on the command line stands for."""
+    for notation in ("hex", "bits"):
+        if text.startswith(f"{notation}:"):
+            return Message.written(text.removeprefix(f"{notation}:"), notation).content
+    return Message(text).content
 
 
 def _check_plot(plot: Path, paths: list[Path]) -> None:

@@ -11,6 +11,7 @@ from ideaw.audio.read import open_audio
 from ideaw.cli import console, options, outputs
 from ideaw.engine.gain import check_level, describe_level
 from ideaw.errors import MessageError
+from ideaw.layers import check_layers
 from ideaw.payload.message import Message
 from ideaw.quality.fidelity import lowest_snr
 from ideaw.results import message_kind
@@ -27,6 +28,7 @@ def embed(
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
+    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
     model: options.Model = None,
     key: options.KeyFile = None,
     threads: options.Threads = None,
@@ -39,17 +41,20 @@ def embed(
     outputs.check_audio(source, target)
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
     with console.progress(f"marking {source.name}") as progress:
-        marker.embed_file(source, target, content, snr=snr, audibility=audibility, progress=progress)
+        marker.embed_file(source, target, content, snr=snr, audibility=audibility, layers=layers, progress=progress)
     level = check_level(snr, audibility, marker.card.audibility)
+    names = check_layers(layers)
     measured = _lowest_snr(source, target)
     if as_json:
         written = {"file": str(target), "message": message, "kind": message_kind(content), "model": marker.card.name}
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
         asked = dict(zip(("snr", "audibility"), level, strict=True))
-        console.say_json(written | asked | {"lowest_snr": finite})
+        console.say_json(written | asked | {"lowest_snr": finite, "layers": list(names)})
     else:
+        how = describe_level(*level) if "fast" in names else "at a level set by hearing"
+        deep = ", in a deep layer too" if len(names) > 1 else ", in the deep layer" if "deep" in names else ""
         lowest = "before it is coded" if measured is None else f"lowest SNR of a second {measured:.1f} dB"
-        console.say(f"{target}: holds {Message(content)}, {describe_level(*level)}, {lowest}")
+        console.say(f"{target}: holds {Message(content)}, {how}{deep}, {lowest}")
 
 
 def _lowest_snr(source: Path, target: Path) -> float | None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ideaw.keys import PUBLIC, Key
+from ideaw.layers import DEFAULT_LAYERS
 from ideaw.models import DEFAULT_MODEL
 
 Model = Annotated[
@@ -51,6 +52,14 @@ KeyFiles = Annotated[
 ]
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Threads of the network, 1 or more.", show_default="all cores")
+]
+DEFAULT_LAYER_NAMES = ",".join(DEFAULT_LAYERS)
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMES",
+        help="Layers of the mark: fast, the network's; deep, which survives codecs that draw audio anew; or fast,deep.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]

@@ -164,6 +164,25 @@ class Message:
             else len(self.data) <= room.content_bytes
         )
 
+    def fits_content(self, content_bits: int) -> bool:
+        """Whether the message fits into so many bits beside its kind."""
+        room, content = Layout(content_bits, 0), self.content
+        return (
+            0
+            < (len(content) if isinstance(content, tuple) else 8 * len(self.data))
+            <= (room.content_bits if isinstance(content, tuple) else 8 * room.content_bytes)
+        )
+
+    def content_bits(self, content_bits: int) -> tuple[int, NDArray[np.uint8]]:
+        """The kind, and (content_bits,) zeros and ones, of a message that fits into so many."""
+        return self._filled(Layout(content_bits, 0))
+
+    @classmethod
+    def of_content(cls, kind: int, bits: NDArray[np.uint8]) -> "Message | None":
+        """The message of a kind and its bits, as `content_bits` gives them; None if there is none."""
+        content = _content(kind, bits, Layout(len(bits), 0))
+        return None if content is None else cls(content)
+
     def encode(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
         """The payload: (message_bits,) zeros and ones.
 

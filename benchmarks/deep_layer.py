@@ -1,0 +1,331 @@
+"""What the deep layer survives, what it costs the ear, and how often it speaks where nothing is.
+
+    python benchmarks/deep_layer.py rates FOLDER [--kind speech] [--lyra WEIGHTS] [--pairs 12] [--json FILE]
+    python benchmarks/deep_layer.py edits FOLDER …
+    python benchmarks/deep_layer.py quality FOLDER …
+    python benchmarks/deep_layer.py alarms FOLDER …
+    python benchmarks/deep_layer.py frontier FOLDER --lyra WEIGHTS …
+    python benchmarks/deep_layer.py security FOLDER …
+
+FOLDER holds clips named KIND-NUMBER; two that follow each other are joined, so that pieces are 10 to 16 s long. Every
+piece gets a random key and a message of two bytes, in both layers. A row is skipped, with a line, where a package or
+the weights of a codec are missing. With --json, what was measured is kept after every row.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+from numpy.typing import NDArray
+
+import ideaw
+from ideaw.attacks import catalogue
+from ideaw.attacks.resynthesis import resyntheses
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.deep import gains
+from ideaw.deep.bands import HALF_WINDOW_SAMPLES, NUM_MEL_BANDS, analyse, synthesise
+from ideaw.deep.decode import fold
+from ideaw.deep.embedder import TILE_SAMPLES, DeepEmbedder, DeepSettings, choose_start
+from ideaw.deep.loudness import EvidenceStream
+from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
+from ideaw.deep.words import Word
+from ideaw.errors import IdeawError
+from ideaw.payload.message import Message
+
+Audio = NDArray[np.floating]
+
+MAX_WORLD_PIECES = 4
+"""WORLD takes longer than the audio lasts."""
+
+CUTS_SECONDS = {"none": (8, 5, 3), "Lyra 6": (8, 5), "GSM": (8, 5), "Opus 8 voip": (8, 5)}
+"""Rows that are measured again on pieces of so many seconds, at three places each."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A marked piece."""
+
+    original: Audio
+    marked: Audio
+    key: ideaw.Key
+    message: bytes
+
+
+def pieces(folder: Path, kind: str, pairs: int) -> list[Audio]:
+    """The last `pairs` pairs of clips of a kind, joined."""
+    paths = sorted(folder.glob(f"{kind}-*.flac"))
+    clips = [soundfile.read(path)[0] for path in paths[len(paths) % 2 :][-2 * pairs :]]
+    return [np.concatenate(clips[index : index + 2])[: 16 * SAMPLE_RATE] for index in range(0, len(clips), 2)]
+
+
+def mark(originals: list[Audio], layers: str = "fast,deep") -> list[Piece]:
+    """Every piece with a key and a message of its own."""
+    rng, marked = np.random.default_rng(22), []
+    for original in originals:
+        key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
+        marker = ideaw.load(key=key, threads=1)
+        marked.append(Piece(original, marker.embed(original, SAMPLE_RATE, message, layers=layers), key, message))
+    return marked
+
+
+def attacks(lyra: Path | None) -> dict[str, Callable[[Audio], Audio]]:
+    """The rows of `rates`."""
+
+    def listed(name: str, **strengths: float | str) -> Callable[[Audio], Audio]:
+        return lambda audio: catalogue.run(name, audio, SAMPLE_RATE, 1, **strengths)
+
+    def noise(decibel: float) -> Callable[[Audio], Audio]:
+        return lambda audio: audio + np.random.default_rng(1).normal(0, audio.std() * 10 ** (-decibel / 20), len(audio))
+
+    rows: dict[str, Callable[[Audio], Audio]] = {"none": lambda audio: audio}
+    rows |= resyntheses(lyra)
+    rows |= {f"MP3 {kbps}": listed("mp3", kbps=kbps) for kbps in (32, 24, 16)}
+    rows |= {"reverberation": listed("reverb"), "EQ": listed("equalise", most=8.0), "compressor": listed("compress")}
+    rows["other sound at equal level"] = listed("background", snr=0.0)
+    return rows | {"noise 20 dB": noise(20), "noise 10 dB": noise(10), "noise 5 dB": noise(5)}
+
+
+def edits() -> dict[str, Callable[[Audio], Audio]]:
+    """The rows of `edits`: other speeds, tempos and pitches, splices and pauses."""
+
+    def speed(factor: float) -> Callable[[Audio], Audio]:
+        return lambda audio: soxr.resample(audio, SAMPLE_RATE * factor, SAMPLE_RATE)
+
+    def listed(name: str, **strengths: float | str) -> Callable[[Audio], Audio]:
+        return lambda audio: catalogue.run(name, audio, SAMPLE_RATE, 1, **strengths)
+
+    second = SAMPLE_RATE
+    rows: dict[str, Callable[[Audio], Audio]] = {f"speed {v:g}": speed(v) for v in (0.8, 0.95, 1.01, 1.05, 1.25)}
+    rows |= {f"tempo {v:g}": listed("tempo", factor=v) for v in (0.8, 0.95, 1.05, 1.25)}
+    rows |= {f"pitch {s:+g} semitones": listed("pitch", cents=100 * s) for s in (-2.0, -1.0, 1.0, 2.0)}
+    rows["a second cut out"] = lambda audio: np.delete(audio, slice(len(audio) // 2, len(audio) // 2 + second))
+    rows["a pause of 2.3 s put in"] = lambda audio: np.insert(audio, np.full(int(2.3 * second), len(audio) // 2), 0)
+    rows["two pieces of 5 s exchanged"] = lambda audio: np.concatenate(
+        [audio[5 * second : 10 * second], audio[: 5 * second], audio[10 * second :]]
+    )
+    return rows
+
+
+def measure(marked: list[Piece], rows: dict[str, Callable[[Audio], Audio]], speeds: str) -> Iterator[dict[str, Any]]:
+    """A row for every attack, and for every length that it is cut to."""
+    for name, attack in rows.items():
+        try:
+            attacked = [attack(piece.marked) for piece in (marked[:MAX_WORLD_PIECES] if name == "WORLD" else marked)]
+        except IdeawError as problem:
+            print(f"{name}: skipped: {problem}")
+            continue
+        for seconds in (None, *(CUTS_SECONDS.get(name, ()) if speeds == "none" else ())):
+            heard = [
+                (piece, part)
+                for piece, audio in zip(marked, attacked, strict=False)
+                for part in (_parts(audio, seconds) if seconds else [audio])
+            ]
+            yield {"attack": name, "seconds": seconds} | _rates(heard, speeds)
+
+
+def _parts(audio: Audio, seconds: int) -> list[Audio]:
+    length = seconds * SAMPLE_RATE
+    return [audio[start : start + length] for start in np.linspace(0, max(len(audio) - length, 0), 5, dtype=int)[1:4]]
+
+
+def _rates(heard: list[tuple[Piece, Audio]], speeds: str) -> dict[str, Any]:
+    """Shares of the pieces in which each question is answered."""
+    counts: dict[str, list[float]] = {
+        "present": [],
+        "exact": [],
+        "wrong": [],
+        "given": [],
+        "log10_p": [],
+        "network": [],
+    }
+    for piece, audio in heard:
+        marker = ideaw.load(key=piece.key, threads=1)
+        audio = np.asarray(audio, np.float32)
+        deep = marker.detect(audio, SAMPLE_RATE, layers="deep", speeds=speeds)
+        given = marker.detect(audio, SAMPLE_RATE, layers="deep", speeds=speeds, expected=[piece.message])
+        counts["present"].append(deep.status != "none")
+        counts["exact"].append(deep.message == piece.message)
+        counts["wrong"].append(deep.found and deep.message != piece.message)
+        counts["given"].append(given.message == piece.message)
+        counts["log10_p"].append(float(np.log10(max(deep.p_value, 1e-300))))
+        network = marker.detect(audio, SAMPLE_RATE, speeds="none") if speeds == "none" else None
+        counts["network"].append(network is not None and network.message == piece.message)
+    rates = {name: float(np.sum(values)) for name, values in counts.items() if name != "log10_p"}
+    median = float(np.median(counts["log10_p"]))
+    return {"trials": len(heard)} | rates | {"median_log10_p": median, "worst_log10_p": float(max(counts["log10_p"]))}
+
+
+def quality(originals: list[Audio]) -> Iterator[dict[str, Any]]:
+    """What measures of quality say about each layer and both."""
+    from pesq import pesq
+
+    from ideaw.quality.fidelity import visqol
+    from ideaw.quality.modulation import modulation_audibility
+
+    for layers in ("deep", "fast,deep", "fast"):
+        made = mark(originals, layers)
+        short = [(piece.original[: 8 * SAMPLE_RATE], piece.marked[: 8 * SAMPLE_RATE]) for piece in made]
+        heard = [modulation_audibility(piece.original, piece.marked) for piece in made]
+        scores = {
+            "pesq": [pesq(SAMPLE_RATE, piece.original, piece.marked, "wb") for piece in made],
+            "visqol": [visqol(*pair) for pair in short],
+        }
+        yield {
+            "layers": layers,
+            "trials": len(made),
+            **{f"{name}_mean": float(np.mean(values)) for name, values in scores.items()},
+            **{f"{name}_lowest": float(min(values)) for name, values in scores.items()},
+            "modulation_percentile_99": float(max(each.percentile_99 for each in heard)),
+            "modulation_worst": float(max(each.worst for each in heard)),
+        }
+
+
+def alarms(originals: list[Audio], keys: int) -> Iterator[dict[str, Any]]:
+    """How small p-values get in audio that holds no mark of the key, or somebody else's: a bound must not be below."""
+    rng = np.random.default_rng(7)
+    for name, made in (
+        ("unmarked", originals),
+        ("marked with another key", [p.marked for p in mark(originals, "deep")]),
+    ):
+        for speeds in ("none", "near"):
+            values = []
+            for audio in made:
+                for _ in range(keys if speeds == "none" else max(1, keys // 20)):
+                    marker = ideaw.load(key=ideaw.Key(rng.bytes(16)), threads=1)
+                    expected = [rng.bytes(2) for _ in range(3)]
+                    found = marker.detect(audio, SAMPLE_RATE, layers="deep", speeds=speeds, expected=expected)
+                    values.append(found.p_value)
+            below = {f"share_below_{level:g}": float(np.mean(np.array(values) < level)) for level in (0.1, 0.01, 0.001)}
+            yield {"audio": name, "speeds": speeds, "trials": len(values), "least_p": float(min(values)), **below}
+
+
+def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:
+    """Rates against the largest gain of a tile."""
+    from ideaw.quality.fidelity import visqol
+
+    rows, rng = attacks(lyra), np.random.default_rng(22)
+    names = [name for name in ("Lyra 6", "Lyra 3.2", "GSM", "Opus 8 voip", "noise 10 dB") if name in rows]
+    for largest in (1.0, 1.5, 2.25, 3.25, 4.5, 6.0):
+        gains.MAX_GAIN_DB = largest
+        made = [_deep_only(original, ideaw.Key(rng.bytes(16)), rng.bytes(2)) for original in originals]
+        pairs = [(piece.original[: 8 * SAMPLE_RATE], piece.marked[: 8 * SAMPLE_RATE]) for piece in made]
+        heard = [(piece, rows[name](piece.marked)) for name in names for piece in made]
+        score = float(np.mean([visqol(*pair) for pair in pairs]))
+        yield {"max_gain_db": largest, "visqol_mean": score, "rows": names} | _rates(heard, "none")
+
+
+def security(originals: list[Audio]) -> Iterator[dict[str, Any]]:
+    """What somebody with the software and without the key can do to a deep mark."""
+    made, rng = mark(originals, "deep"), np.random.default_rng(5)
+
+    def random_gains(audio: Audio) -> Audio:
+        return _with_gains(audio, rng.choice([-1.0, 1.0], (len(audio) // TILE_SAMPLES + 1, NUM_MEL_BANDS)) * 1.5)
+
+    def overwritten(times: int) -> Callable[[Audio], Audio]:
+        def attack(audio: Audio) -> Audio:
+            for _ in range(times):
+                other = ideaw.load(key=ideaw.Key(rng.bytes(16)), threads=1)
+                audio = other.embed(audio, SAMPLE_RATE, rng.bytes(2), layers="deep")
+            return audio
+
+        return attack
+
+    def erased(audio: Audio) -> Audio:
+        return _with_gains(audio, -2 * np.sign(_folded([audio])))
+
+    yield {"attack": "none"} | _rates([(piece, piece.marked) for piece in made], "none")
+    yield {"attack": "random gains of 1.5 dB"} | _rates([(piece, random_gains(piece.marked)) for piece in made], "none")
+    for times in (1, 2, 3):
+        rates = _rates([(piece, overwritten(times)(piece.marked)) for piece in made], "none")
+        yield {"attack": f"marked again, {times} times"} | rates
+    yield {"attack": "erased by the mean over its periods"} | _rates([(p, erased(p.marked)) for p in made], "none")
+    copied = [(piece, _with_gains(host, 1.5 * np.sign(_folded([piece.marked])))) for piece, host in _others(made)]
+    yield {"attack": "transplanted from one piece"} | _rates(copied, "none")
+    # One key and one message in all pieces, each with a start of its own, which the attacker is given.
+    key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
+    pattern, word = KeyPattern(key), Word.of(Message(message), key)
+    many = [_marked_from(original, pattern, word, 0) for original in originals]
+    learned = np.sign(_folded(many))
+    truth = pattern.modulate(word.symbols(pattern))
+    agree = {str(n): float((np.sign(_folded(many[:n])) == truth).mean()) for n in (1, len(many))}
+    copied = [(Piece(host, host, key, message), _with_gains(host, 1.5 * learned)) for host in originals]
+    yield {"attack": "transplanted from all pieces", "signs_right": agree} | _rates(copied, "none")
+
+
+def _others(made: list[Piece]) -> Iterator[tuple[Piece, Audio]]:
+    """Every marked piece with the unmarked audio of the next."""
+    for index, piece in enumerate(made):
+        yield piece, made[(index + 1) % len(made)].original
+
+
+def _folded(audios: list[Audio]) -> NDArray[np.float32]:
+    """(96, NUM_MEL_BANDS) evidence of audio, added up over periods and pieces, without any key."""
+    total = np.zeros((PERIOD_CELLS, NUM_MEL_BANDS), np.float32)
+    for audio in audios:
+        stream = EvidenceStream()
+        for chunk in (*stream.push(audio[:, None]), *stream.finish()):
+            total += fold(chunk.evidence, chunk.start)
+    return total[TILE_CELLS // 2 :: TILE_CELLS]
+
+
+def _with_gains(audio: Audio, gains_db: NDArray[np.floating]) -> Audio:
+    """Audio with gains (tiles, bands) in dB, repeated to its end."""
+    tiles = len(audio) // TILE_SAMPLES + 1
+    padded = np.pad(audio, (HALF_WINDOW_SAMPLES, tiles * TILE_SAMPLES + HALF_WINDOW_SAMPLES - len(audio)))
+    spectra = analyse(padded.astype(np.float32))[: tiles * TILE_CELLS]
+    course = gains.tile_course(gains_db[np.arange(tiles) % len(gains_db)].astype(np.float32))
+    change = synthesise(spectra * (gains.bin_gains(course) - 1))
+    return audio + change[HALF_WINDOW_SAMPLES : HALF_WINDOW_SAMPLES + len(audio)]
+
+
+def _deep_only(original: Audio, key: ideaw.Key, message: bytes) -> Piece:
+    pattern, word = KeyPattern(key), Word.of(Message(message), key)
+    start = choose_start(pattern, word, [original[:, None]], SAMPLE_RATE)
+    return Piece(original, _marked_from(original, pattern, word, start), key, message)
+
+
+def _marked_from(original: Audio, pattern: KeyPattern, word: Word, start: int) -> Audio:
+    embedder = DeepEmbedder(pattern, word, DeepSettings(SAMPLE_RATE, 1, 0.0), start)
+    return np.concatenate([embedder.push(original), embedder.finish()])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rates", "edits", "quality", "alarms", "frontier", "security"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kind", default="speech")
+    parser.add_argument("--pairs", type=int, default=12)
+    parser.add_argument("--keys", type=int, default=100, help="keys for each piece, of alarms")
+    parser.add_argument("--lyra", type=Path, help="folder of Lyra's weights; without it its rows are skipped")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    originals = pieces(arguments.folder, arguments.kind, arguments.pairs)
+    if arguments.lyra is None and arguments.what in ("rates", "frontier"):
+        print("Lyra: skipped: give the folder of its weights with --lyra")
+    found = {
+        "rates": lambda: measure(mark(originals), attacks(arguments.lyra), "none"),
+        "edits": lambda: measure(mark(originals), edits(), "all"),
+        "quality": lambda: quality(originals),
+        "alarms": lambda: alarms(originals, arguments.keys),
+        "frontier": lambda: frontier(originals, arguments.lyra),
+        "security": lambda: security(originals),
+    }[arguments.what]()
+    rows, begun = [], time.process_time()
+    for row in found:
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if arguments.json is not None:
+            kept = {"what": arguments.what, "kind": arguments.kind, "pieces": len(originals), "rows": rows}
+            arguments.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    print(f"{time.process_time() - begun:.0f} s of CPU")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""List of all words, one matched filter: the strongest word at any offset, and how sure it is against its rivals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.deep.bound import log_p_any, log_p_given
+from ideaw.deep.signs import PERIOD_CELLS, SYMBOLS_PER_BLOCK, TILE_CELLS, KeyPattern
+from ideaw.deep.words import KINDS_OF_BYTES, Word, reed_muller
+
+MAX_WORD_ERROR = 1e-3
+"""Posterior probability of another word above which a word is not taken as read."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What speaks most for a mark in one piece of evidence."""
+
+    log_p: float = inf
+    """ln of the bound on its probability by accident: over words and offsets, not over pieces, speeds and keys."""
+    word: Word | None = None
+    """The strongest word."""
+    given: int | None = None
+    """Which of the given words it is; None where the word was not looked for by itself."""
+    error: float = 1.0
+    """Posterior probability that another word was written."""
+    offset: int = 0
+    """The frame that the period begins at, modulo the period."""
+    score: float = 0.0
+    """Correlation in standard deviations."""
+
+
+def fold(evidence: NDArray[np.float32], start: int = 0) -> NDArray[np.float32]:
+    """(frames, bands) evidence, its first frame number `start` → (PERIOD_CELLS, bands) sums over all periods."""
+    before = start % PERIOD_CELLS
+    after = -(before + len(evidence)) % PERIOD_CELLS
+    padded = np.pad(evidence, ((before, after), (0, 0)))
+    return np.asarray(padded.reshape(-1, PERIOD_CELLS, evidence.shape[1]).sum(0))
+
+
+def decode(
+    folded: NDArray[np.float32], pattern: KeyPattern, given: Sequence[Word] = (), cell_step: int = 1
+) -> tuple[Decoding, Decoding]:
+    """The likeliest of all words, and the likeliest of the given ones, in folded evidence.
+
+    Args:
+        folded: (PERIOD_CELLS, bands).
+        pattern: the key's.
+        given: words that are looked for by themselves.
+        cell_step: of the 5 frames of a tile, every so manieth is tried as its centre.
+    """
+    best, best_given = Decoding(), Decoding()
+    known = _GivenWords(given, pattern)
+    for phase in range(0, TILE_CELLS, cell_step):
+        tiles = folded[phase::TILE_CELLS]
+        length = float(np.sqrt(np.square(tiles, dtype=np.float64).sum()))
+        if length == 0:
+            continue
+        sums = pattern.demodulate(tiles)
+        for num_bytes, kinds in KINDS_OF_BYTES.items():
+            values = _correlate(sums, num_bytes, pattern.kind_masks[list(kinds)])
+            peaks = np.abs(values).max(-1)
+            totals = peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)
+            place = int(totals.argmax())
+            score = float(totals[place]) / length
+            if (log_p := log_p_any(score, num_bytes)) < best.log_p:
+                word, error = _read(values[place] / length, kinds)
+                best = Decoding(log_p, word, None, error, _offset(place, phase), score)
+            scores = known.scores(values, num_bytes) / length
+            if scores.size and (log_p := log_p_given(float(scores.max()), len(given))) < best_given.log_p:
+                place, which = divmod(int(scores.argmax()), scores.shape[1])
+                index = known.indices[num_bytes][which]
+                best_given = Decoding(log_p, given[index], index, 0.0, _offset(int(place), phase), float(scores.max()))
+    return best, best_given
+
+
+class _GivenWords:
+    """Words that are looked for by themselves, by their length."""
+
+    def __init__(self, words: Sequence[Word], pattern: KeyPattern) -> None:
+        self.indices = {
+            num_bytes: [index for index, word in enumerate(words) if len(word.data) == num_bytes]
+            for num_bytes in KINDS_OF_BYTES
+        }
+        self._rows: dict[int, NDArray[np.int64]] = {}
+        self._bytes: dict[int, NDArray[np.int64]] = {}
+        for num_bytes, indices in self.indices.items():
+            kinds, chosen = KINDS_OF_BYTES[num_bytes], [words[index] for index in indices]
+            others = list(range(len(kinds), len(kinds) + num_bytes - 1))
+            self._rows[num_bytes] = np.array([[kinds.index(word.kind), *others] for word in chosen], np.int64)
+            self._bytes[num_bytes] = np.array([list(word.data) for word in chosen], np.int64)
+
+    def scores(self, values: NDArray[np.float32], num_bytes: int) -> NDArray[np.float32]:
+        """(places, rows, SYMBOLS_PER_BLOCK) correlations → (places, words of this length)."""
+        rows, data = self._rows[num_bytes], self._bytes[num_bytes]
+        if not len(rows):
+            return np.empty((len(values), 0), np.float32)
+        signs = np.where(data < SYMBOLS_PER_BLOCK, 1, -1).astype(np.float32)
+        picked = values[:, rows, data % SYMBOLS_PER_BLOCK] * signs
+        return np.asarray(picked.sum(-1))
+
+
+def _correlate(sums: NDArray[np.float32], num_bytes: int, kind_masks: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Correlations with every word of every block.
+
+    Args:
+        sums: (places, NUM_TILES), demodulated.
+        num_bytes: blocks.
+        kind_masks: (kinds, SYMBOLS_PER_BLOCK) of the first block.
+
+    Returns:
+        (places, kinds + num_bytes − 1, SYMBOLS_PER_BLOCK): the first block under every kind, then the others; a value
+        of the opposite sign speaks for the opposite word.
+    """
+    symbols = num_bytes * SYMBOLS_PER_BLOCK
+    whole = sums.shape[1] // symbols * symbols
+    blocks = sums[:, :whole].reshape(len(sums), -1, symbols).sum(1)
+    blocks[:, : sums.shape[1] - whole] += sums[:, whole:]
+    blocks = blocks.reshape(len(sums), num_bytes, SYMBOLS_PER_BLOCK)
+    stacked = np.concatenate([blocks[:, :1] * kind_masks, blocks[:, 1:]], 1)
+    return np.asarray(
+        (stacked.reshape(-1, SYMBOLS_PER_BLOCK) @ reed_muller()[:SYMBOLS_PER_BLOCK].T).reshape(stacked.shape)
+    )
+
+
+def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, float]:
+    """The strongest word in (kinds + others, SYMBOLS_PER_BLOCK) correlations, and the posterior of all others.
+
+    In units where a sign's noise sums to 1 over the whole period, a block's share is 1 / blocks of that power. With
+    amplitude a, estimated from the word itself, the log-likelihood ratio of two words is a · (their difference).
+    """
+    both = np.concatenate([values, -values], 1)
+    blocks = [both[: len(kinds)].ravel(), *both[len(kinds) :]]
+    amplitude = sum(float(block.max()) for block in blocks)  # of the sum over all blocks, whose noise has power 1
+    certainty = 1.0
+    for block in blocks:
+        certainty /= float(np.exp(amplitude * (block - block.max())).sum())
+    first = int(blocks[0].argmax())
+    rest = [int(block.argmax()) for block in blocks[1:]]
+    width = both.shape[1]
+    return Word(kinds[first // width], bytes([first % width, *rest])), 1 - certainty
+
+
+def _offset(place: int, phase: int) -> int:
+    return (place * TILE_CELLS + phase - TILE_CELLS // 2) % PERIOD_CELLS

@@ -1,0 +1,163 @@
+"""Detection in layers: the network's mark first; the deep one where that is not found, or alone where that is asked.
+
+Every layer that may be asked spends its share of the error budget, so p-values count them all.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ideaw.audio.blocks import Progress, Resampler, network_length, with_progress
+from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.samples import check_latency, check_stream
+from ideaw.deep.search import DeepFinding, DeepSearch, Wanted
+from ideaw.detector import MIN_STREAM_ANSWER_SECONDS, Detector, reported_p
+from ideaw.engine.network import Network, single_threaded_blas
+from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
+from ideaw.errors import IdeawError, MessageError
+from ideaw.hypotheses import check_speeds
+from ideaw.keys import Key
+from ideaw.layers import Layer
+from ideaw.payload.message import Message, MessageLike
+from ideaw.results import Detection, Segment, Status
+
+
+class DeepDetector:
+    """Finds the deep marks of some keys.
+
+    Args:
+        keys: whose marks are looked for, one at least.
+        expected: messages that are looked for by themselves.
+        layers: how many layers of marks are looked for in all.
+        speeds: "none", "near" or "all": which other speeds are tried where nothing is found.
+
+    Raises:
+        IdeawError: there are no keys, or `speeds` is not known.
+    """
+
+    def __init__(self, keys: Sequence[Key], expected: Sequence[Message], layers: int, speeds: str) -> None:
+        if not len(keys):
+            raise IdeawError("there are no keys to look for; give at least one")
+        self._keys, self._layers, self._speeds = keys, layers, check_speeds(speeds)
+        self._wanted = [Wanted(key, expected) for key in keys]
+
+    @single_threaded_blas()
+    def detect(self, blocks: Iterable[NDArray[np.floating]], rate: int, channels: int) -> Detection:
+        """The answer for `(n, channels)` blocks at `rate` Hz."""
+        search = DeepSearch(self._wanted, self._layers, self._speeds, FILE_P)
+        resampler, length = Resampler(rate, SAMPLE_RATE, channels), 0
+        for block in blocks:
+            length += len(block)
+            search.push(resampler.push(block))
+        search.push(resampler.finish(network_length(length, rate)))
+        return self._decide(search, search.finish(), length / rate)
+
+    def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
+        """Answers every `latency_seconds`, and the final one.
+
+        Raises:
+            AudioError: a block is no audio or differs from the first; or the latency is too short.
+        """
+        check_latency(latency_seconds, MIN_STREAM_ANSWER_SECONDS)
+        search = DeepSearch(self._wanted, self._layers, "none", FILE_P)
+        resampler, length, answered = None, 0, 0
+        for _, block in check_stream(blocks):
+            resampler = resampler or Resampler(rate, SAMPLE_RATE, block.shape[1])
+            length += len(block)
+            with single_threaded_blas():
+                search.push(resampler.push(block))
+                due = length - answered >= latency_seconds * rate
+                answer = self._decide(search, search.answer(), length / rate) if due else None
+            if answer is not None:
+                answered = length
+                yield answer
+        with single_threaded_blas():
+            if resampler is not None:
+                search.push(resampler.finish(network_length(length, rate)))
+            answer = self._decide(search, search.finish(), length / rate)
+        yield answer
+
+    def _decide(self, search: DeepSearch, finding: DeepFinding, seconds: float) -> Detection:
+        limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
+        if finding.p_value >= limit:
+            return Detection("none", None, finding.p_value, [], ())
+        key, message = self._keys[finding.key_index], search.message(finding)
+        content = None if message is None else message.content
+        span = finding.start, min(finding.end, seconds)
+        segment = Segment(*span, finding.decoding.score, content is not None, content, key.fingerprint)
+        status: Status = "unreadable" if content is None else "found"
+        p = reported_p(finding.p_value, key)
+        name = None if content is None else key.fingerprint
+        return Detection(status, content, p, [segment], (), name, finding.playback.tempo, "deep")
+
+
+class LayeredDetector:
+    """Finds the marks of some keys in some layers.
+
+    Args:
+        network: the model.
+        keys: whose marks are looked for, one at least.
+        layers: which are looked for: "deep" where "fast" is not found or not readable, or alone.
+        speeds: "none", "near" or "all".
+        expected: messages that are looked for by themselves in the deep layer.
+
+    Raises:
+        ModelError: the model has no locating code.
+        IdeawError: there are no keys, or `speeds` is not known.
+    """
+
+    def __init__(
+        self, network: Network, keys: Sequence[Key], layers: Sequence[Layer], speeds: str, expected: Sequence[Message]
+    ) -> None:
+        self._fast = Detector(network, keys, speeds, len(layers)) if "fast" in layers else None
+        self._deep = DeepDetector(keys, expected, len(layers), speeds) if "deep" in layers else None
+
+    def detect(
+        self,
+        open_blocks: Callable[[], Iterable[NDArray[np.floating]]],
+        rate: int,
+        channels: int,
+        length: int | None,
+        progress: Progress | None,
+    ) -> Detection:
+        """The answer for audio that can be gone through again and again; arguments as `Detector.detect` has them."""
+        answers = []
+        if self._fast is not None:
+            answers.append(self._fast.detect(open_blocks, rate, channels, length, progress))
+        if self._deep is not None and not any(answer.found for answer in answers):
+            blocks = open_blocks() if answers else with_progress(open_blocks(), length, progress)
+            answers.append(self._deep.detect(blocks, rate, channels))
+        return most_telling(answers)
+
+    def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
+        """Answers for the mix of blocks at `rate` Hz every few seconds, and the final one; of one layer.
+
+        Raises:
+            IdeawError: two layers are asked for, or as `Detector.detect_stream`.
+        """
+        if self._fast is not None and self._deep is not None:
+            raise IdeawError("a stream is searched for one layer at a time; give fast or deep")
+        detector = self._deep or self._fast
+        assert detector is not None
+        yield from detector.detect_stream(blocks, rate, latency_seconds)
+
+
+def check_expected(messages: Sequence[MessageLike]) -> list[Message]:
+    """Messages that are looked for by themselves, checked, each once.
+
+    Raises:
+        MessageError: one of them is empty or no message; or a single text is given instead of a list.
+    """
+    if isinstance(messages, str | bytes):
+        raise MessageError("expected messages are a list; give [message] for one")
+    checked = list(dict.fromkeys(map(Message.of, messages)))
+    if not all(len(message.content) for message in checked):
+        raise MessageError("an expected message is empty")
+    return checked
+
+
+def most_telling(answers: Sequence[Detection]) -> Detection:
+    """Of the answers of all layers, one that was found, else one that was not readable, else the most significant."""
+    ranks = {"found": 0, "unreadable": 1, "none": 2}
+    return min(answers, key=lambda answer: (ranks[answer.status], answer.p_value))

@@ -1,0 +1,80 @@
+"""The layers of a mark, by name: the network's fast one and the slow deep one; and stages one after another."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ideaw.audio.blocks import Stage
+from ideaw.errors import IdeawError
+
+Layer: TypeAlias = Literal["fast", "deep"]
+"""The network's mark in every second; or the loudness of mel bands, which survives resynthesis."""
+
+LayersLike: TypeAlias = Sequence[Layer] | str
+"""Layers as callers give them: names, or one string with commas between them."""
+
+DEFAULT_LAYERS: tuple[Layer, ...] = ("fast",)
+"""What is written and looked for where nothing else is asked."""
+
+
+def check_layers(layers: Sequence[str] | str) -> tuple[Layer, ...]:
+    """Names of layers, checked, each once, "fast" first; a string separates them by commas.
+
+    Raises:
+        IdeawError: there is no such layer, or none is given.
+    """
+    names = [name.strip() for name in layers.split(",")] if isinstance(layers, str) else list(layers)
+    for name in names:
+        if name not in get_args(Layer):
+            raise IdeawError(f"layer {name!r} is not known; give {', '.join(get_args(Layer))}, or both")
+    if not names:
+        raise IdeawError(f"no layer is given; give {', '.join(get_args(Layer))}, or both")
+    return tuple(known for known in get_args(Layer) if known in names)
+
+
+class Stages:
+    """Stages that mark the same audio one after another; together they are a stage."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages = stages
+
+    @property
+    def length(self) -> int:
+        """Samples per channel that were pushed."""
+        return self._stages[0].length
+
+    @property
+    def latency(self) -> float:
+        """Seconds from a sample's going in to its coming out, at most."""
+        return sum(stage.latency for stage in self._stages)
+
+    @property
+    def marked_seconds(self) -> float:
+        """How much of the audio holds a mark, of the last layer."""
+        return self._stages[-1].marked_seconds
+
+    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """All of the audio at once: the marked samples of its blocks, as they become final, to the last."""
+        yield from (marked for block in blocks if len(marked := self.push(block)))
+        yield self.finish()
+
+    def push(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Feed the next samples; returns the marked samples that are final, of the same type."""
+        for stage in self._stages:
+            block = stage.push(block)
+        return block
+
+    def finish(self) -> NDArray[Any]:
+        """End the audio; returns the rest, so that as many samples came out as went in."""
+        first, *others = self._stages
+        rest = first.finish()
+        for stage in others:
+            rest = np.concatenate([stage.push(rest), stage.finish()]) if len(rest) else stage.finish()
+        return rest
+
+    def check(self) -> None:
+        """Raise what any stage can tell only at the end."""
+        for stage in self._stages:
+            stage.check()
