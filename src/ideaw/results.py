@@ -55,6 +55,8 @@ class Detection:
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
     """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
+    heard_seconds: float | None = None
+    """Seconds of the audio that were listened to, where that is not all of it: nothing is known of the rest."""
 
     @property
     def found(self) -> bool:
