@@ -22,7 +22,15 @@ from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Hypothesis, Screening, check_speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
-from ideaw.listening import EVERYTHING, FIRST_LOOK_HOPS, FIRST_LOOK_SECONDS, PROBE_SECONDS, Listening, cut_excerpts
+from ideaw.listening import (
+    EVERYTHING,
+    FIRST_LOOK_HOPS,
+    FIRST_LOOK_SECONDS,
+    PROBE_SECONDS,
+    Listening,
+    cut_excerpts,
+    is_look_due,
+)
 from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
 
@@ -123,14 +131,15 @@ class Detector:
             keep_evidence: see `Search`; of the mix of what is heard chunk after chunk.
         """
         seconds = None if length is None else length / rate
-        listening = listening.suited_to(seconds)
+        if listening is not EVERYTHING:
+            listening = listening.suited_to(seconds)
         excerpt = excerpt_for(rate, channels)
         blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
         trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys)
         if seconds is not None and listening.probes:
             best, hint = self._probe(blocks, rate, seconds, trials, listening)
             if hint and best.status != "found":
-                best = self._test(Hypothesis(), open_blocks(), rate, trials, listening, keep_evidence)
+                best = self._test(Hypothesis(), open_blocks(), rate, trials, EVERYTHING, keep_evidence)
         else:
             best = self._test(Hypothesis(), blocks, rate, trials, listening, keep_evidence)
         if best.status != "found":
@@ -223,7 +232,7 @@ class Detector:
             if opening_due and search.end_hop >= FIRST_LOOK_HOPS:
                 opening_due = False
                 early = self._look(search.search_opening(FIRST_LOOK_HOPS), trials, FIRST_LOOK_SECONDS)
-            elif search.chunks > chunks_seen and listening.is_due(search.chunks):
+            elif listening.until_sure and search.chunks > chunks_seen and is_look_due(search.chunks):
                 chunks_seen = search.chunks
                 early = self._look(search, trials, length / rate)
             else:
@@ -309,9 +318,7 @@ def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     return float(speed * FRAMES_PER_SECOND / hops)
 
 
-def _segments(
-    stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, speed: float
-) -> list[Segment]:
+def _segments(stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, speed: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
     hop_seconds = HOP_SAMPLES / SAMPLE_RATE / speed
     return [

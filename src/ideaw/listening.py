@@ -51,10 +51,6 @@ class Listening:
         probed = seconds is not None and seconds >= MIN_LOOK_RATIO * self.probes * PROBE_SECONDS
         return Listening(self.until_sure and long, self.probes if probed else 0)
 
-    def is_due(self, chunks: int) -> bool:
-        """Whether to look once so many chunks were searched: after 1, 2, 4, 8 …"""
-        return self.until_sure and chunks > 0 and not chunks & (chunks - 1)
-
     def probe_starts(self, seconds: float) -> list[int]:
         """The seconds at which excerpts begin, evenly spread over audio of this length."""
         share = seconds / max(self.probes, 1)
@@ -66,6 +62,11 @@ EVERYTHING = Listening()
 
 FIRST_LOOK_HOPS = FIRST_LOOK_SECONDS * FRAMES_PER_SECOND
 """FIRST_LOOK_SECONDS in hops of the search."""
+
+
+def is_look_due(chunks: int) -> bool:
+    """Whether to look once so many chunks, one or more, were searched: after 1, 2, 4, 8 …"""
+    return not chunks & (chunks - 1)
 
 
 def cut_excerpts(
