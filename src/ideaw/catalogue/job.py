@@ -32,7 +32,6 @@ class Job:
         weights: which weights it has: the start of their SHA-256.
         keys: fingerprints.
         options: how.
-        shard_size: files in a part, except in the last.
         messages: the table of messages, as it was given.
     """
 
@@ -44,7 +43,6 @@ class Job:
     weights: str
     keys: tuple[str, ...]
     options: ScanOptions | MarkOptions
-    shard_size: int
     messages: str | None = None
 
 

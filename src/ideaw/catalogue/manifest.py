@@ -149,7 +149,9 @@ def _list_folder(source: str, out: str) -> pa.Table:
     if not audio:
         others = f"; none of its {len(listed)} files is named like audio" if listed else ""
         raise FileError(f"{source} holds no audio files{others}")
-    root = _common_folder(found.path for found in audio)
+    above = Storage(source).url.rstrip("/") + "/"
+    inside = all(found.path.startswith(above) for found in audio)
+    root = above if inside else _common_folder(found.path for found in audio)
     return _as_table((found.path[len(root) :], found) for found in audio)
 
 

@@ -32,15 +32,18 @@ class JobProgress:
     found: int = 0
     errors: int = 0
     began: float = field(default_factory=time.monotonic)
-    _done: list[Tick] = field(default_factory=list)
+    shown: Callable[[], None] = lambda: None
+    """Called after every update."""
+    _done: Tick = field(default_factory=lambda: Tick(0))
 
     def update(self, under_way: Iterable[Tick], done: Tick | None) -> None:
         """Count the ticks of orders under way, and that of one more that is done."""
         if done is not None:
-            self._done = [_sum([*self._done, done])]
-        total = _sum([*self._done, *under_way])
+            self._done = _sum([self._done, done])
+        total = _sum([self._done, *under_way])
         self.files, self.seconds, self.heard_seconds = total.files, total.seconds, total.heard_seconds
         self.found, self.errors = total.found, total.errors
+        self.shown()
 
     @property
     def rate(self) -> float:
@@ -84,31 +87,20 @@ class JobProgress:
         return ", ".join(f"{name} {cell}" for name, cell in self.cells().items())
 
 
-Watch = Callable[[Iterable[Tick], Tick | None], None]
-
-
 @contextmanager
-def show_progress(progress: JobProgress, stream: TextIO | None = None) -> Iterator[Watch]:
-    """Show a job's progress on `stream` (None: standard error), as long as the block lasts; called with ticks."""
+def show_progress(progress: JobProgress, stream: TextIO | None = None) -> Iterator[JobProgress]:
+    """Show a job's progress on `stream` (None: standard error) whenever it is updated, as long as the block lasts."""
     out = sys.stderr if stream is None else stream
     if out.isatty():
-        with _live_table(progress, out) as watch:
-            yield watch
+        with _live_table(progress, out):
+            yield progress
         return
-    shown_at = time.monotonic()
-
-    def watch_lines(under_way: Iterable[Tick], done: Tick | None) -> None:
-        nonlocal shown_at
-        progress.update(under_way, done)
-        if time.monotonic() - shown_at >= LINE_SECONDS:
-            shown_at = time.monotonic()
-            print(progress.line(), file=out, flush=True)
-
-    yield watch_lines
+    progress.shown = _every(LINE_SECONDS, lambda: print(progress.line(), file=out, flush=True))
+    yield progress
 
 
 @contextmanager
-def _live_table(progress: JobProgress, out: TextIO) -> Iterator[Watch]:
+def _live_table(progress: JobProgress, out: TextIO) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
     from rich.table import Table
@@ -121,12 +113,21 @@ def _live_table(progress: JobProgress, out: TextIO) -> Iterator[Watch]:
         return table
 
     with Live(drawn(), console=Console(file=out), refresh_per_second=4, transient=True) as live:
+        progress.shown = lambda: live.update(drawn())
+        yield
 
-        def watch_table(under_way: Iterable[Tick], done: Tick | None) -> None:
-            progress.update(under_way, done)
-            live.update(drawn())
 
-        yield watch_table
+def _every(seconds: float, action: Callable[[], None]) -> Callable[[], None]:
+    """The action, which does nothing until so long after it was last done."""
+    done_at = time.monotonic()
+
+    def act() -> None:
+        nonlocal done_at
+        if time.monotonic() - done_at >= seconds:
+            done_at = time.monotonic()
+            action()
+
+    return act
 
 
 def _sum(ticks: Iterable[Tick]) -> Tick:

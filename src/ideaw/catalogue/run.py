@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 
 from ideaw.catalogue.cache import check_cache
 from ideaw.catalogue.dispatch import Dispatcher, Workers
 from ideaw.catalogue.engines.local import LocalWorkers
-from ideaw.catalogue.job import Job, check_same, read_job, require_job, write_job
+from ideaw.catalogue.job import Job, Kind, check_same, read_job, require_job, write_job
 from ideaw.catalogue.manifest import Manifest, freeze, list_source, read_manifest, with_messages
 from ideaw.catalogue.marking import check_markable
 from ideaw.catalogue.progress import JobProgress, Plan, show_progress
-from ideaw.catalogue.rows import SCHEMA_VERSION
 from ideaw.catalogue.settings import DEFAULT_SHARD_SIZE, HERE, Engine, MarkOptions, ScanOptions
 from ideaw.catalogue.shards import count_errors, done_shards
 from ideaw.catalogue.storage import Storage
@@ -54,56 +52,52 @@ def run_job(
         IdeawError: before any work, if something is wrong with what was given; later if parts cannot be written.
     """
     folder, network = Storage(out), Network(find_model(model), threads=1)
+    kind: Kind = "mark" if isinstance(options, MarkOptions) else "scan"
+    fingerprints = tuple(key.fingerprint for key in keys)
+    here = versions_here(network.weights_id)
     job = Job(
-        "mark" if isinstance(options, MarkOptions) else "scan",
-        source,
-        version("ideaw"),
-        SCHEMA_VERSION,
-        network.files.source,
-        network.weights_id,
-        tuple(key.fingerprint for key in keys),
-        options,
-        shard_size,
-        messages,
+        *(kind, source, here.ideaw, here.schema, network.files.source, here.weights, fingerprints, options, messages)
     )
-    _begin(job, folder)
-    manifest = Manifest(folder)
-    orders = list(_orders(folder, manifest, retry_errors))
-    progress = JobProgress(Plan(manifest.num_files, sum(manifest.shard_files(order.shard) for order in orders)))
-    if orders:
-        spec = WorkerSpec(folder.url, job, tuple(key.hex() for key in keys))
-        with _workers(spec, engine) as (workers, count), show_progress(progress) as watch:
-            Dispatcher(workers, count, versions_here(job.weights), watch).run(orders)
+    known = read_job(folder)
+    if known is not None:
+        check_same(known, job, folder)
+        if not (orders := list(_orders(folder, retry_errors))):
+            return JobProgress(Plan(Manifest(folder).num_files, 0))
+    spec = WorkerSpec(folder.url, job, tuple(key.hex() for key in keys))
+    with _workers(spec, engine) as (workers, count):
+        if known is None:
+            _begin(job, folder, shard_size)
+            orders = list(_orders(folder, retry_errors))
+        manifest = Manifest(folder)
+        plan = Plan(manifest.num_files, sum(manifest.shard_files(order.shard) for order in orders))
+        with show_progress(JobProgress(plan)) as progress:
+            Dispatcher(workers, count, here, progress.update).run(orders)
     folder.clear_work()
     return progress
 
 
-def _begin(job: Job, folder: Storage) -> None:
-    """Freeze the manifest and write the job, unless both are there."""
-    known = read_job(folder)
-    if known is not None:
-        check_same(known, job, folder)
-        return
+def _begin(job: Job, folder: Storage, shard_size: int) -> None:
+    """Freeze the manifest, and write the job behind it: where there is a job, its manifest is complete."""
     if done_shards(folder):
         raise IdeawError(f"{folder.url} holds parts and no job; give another folder")
     folder.check_writable()
     if isinstance(job.options, ScanOptions) and job.options.heard is not None:
         earlier = Storage(job.options.heard)
         check_cache(require_job(earlier), job, earlier)
-        freeze(read_manifest(earlier), folder, job.shard_size)
+        table = read_manifest(earlier)
     else:
         table = list_source(job.source, folder.url)
-        if isinstance(job.options, MarkOptions):
-            table = with_messages(table, job.messages or "")
-            check_markable(table, job.options.message_kind)
-        freeze(table, folder, job.shard_size)
+    if isinstance(job.options, MarkOptions):
+        table = with_messages(table, job.messages or "")
+        check_markable(table, job.options.message_kind)
+    freeze(table, folder, shard_size)
     write_job(job, folder)
 
 
-def _orders(folder: Storage, manifest: Manifest, retry_errors: bool) -> Iterator[WorkOrder]:
+def _orders(folder: Storage, retry_errors: bool) -> Iterator[WorkOrder]:
     """What is left to do."""
     done = done_shards(folder)
-    for shard in range(manifest.num_shards):
+    for shard in range(Manifest(folder).num_shards):
         if shard not in done:
             yield WorkOrder(shard)
         elif retry_errors and count_errors(folder, shard):

@@ -191,7 +191,7 @@ class ShardWorker:
             else:
                 detection, cost = self._searcher.search(copy)
         except IdeawError as problem:
-            return row | error_row(str(problem)), Cost()
+            return row | error_row(str(problem).replace(str(copy), entry.path)), Cost()
         except Exception as problem:  # one file must not end the work on millions
             return row | error_row(f"unexpected {type(problem).__name__}: {error_reason(problem)}"), Cost()
         costs = {name: getattr(cost, name) for name in ("seconds", "heard_seconds", "listened", "cpu_seconds")}
