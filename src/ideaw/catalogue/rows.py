@@ -98,6 +98,16 @@ def detection_row(detection: Detection, names: Mapping[str, str | None] | None =
     }
 
 
+def result_columns(detection: Detection, cost: Cost) -> Row:
+    """The columns that a detection and what it took fill."""
+    return detection_row(detection) | {
+        "seconds": cost.seconds,
+        "heard_seconds": cost.heard_seconds,
+        "listened": cost.listened,
+        "cpu_seconds": cost.cpu_seconds,
+    }
+
+
 def error_row(reason: str) -> Row:
     """The columns that a failure fills; the reason is one line."""
     return {"status": "error", "error": " ".join(reason.split())}

@@ -84,7 +84,7 @@ def _begin(job: Job, folder: Storage, shard_size: int) -> None:
     if isinstance(job.options, ScanOptions) and job.options.heard is not None:
         earlier = Storage(job.options.heard)
         check_cache(require_job(earlier), job, earlier)
-        table = read_manifest(earlier)
+        table, shard_size = read_manifest(earlier), Manifest(earlier).shard_files(0)
     else:
         table = list_source(job.source, folder.url)
     if isinstance(job.options, MarkOptions):

@@ -14,14 +14,24 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from ideaw.catalogue.cache import HEARD_SCHEMA, CacheSearcher, EvidenceRecorder
+from ideaw.catalogue.cache import CacheSearcher
+from ideaw.catalogue.evidence import HEARD_SCHEMA, EvidenceRecorder
 from ideaw.catalogue.job import Job, read_job
 from ideaw.catalogue.manifest import Entry, Manifest
 from ideaw.catalogue.marking import FileMarker
-from ideaw.catalogue.rows import MARK_SCHEMA, SCAN_SCHEMA, SCHEMA_VERSION, Cost, Row, as_table, detection_row, error_row
+from ideaw.catalogue.rows import (
+    MARK_SCHEMA,
+    SCAN_SCHEMA,
+    SCHEMA_VERSION,
+    Cost,
+    Row,
+    as_table,
+    error_row,
+    result_columns,
+)
 from ideaw.catalogue.searching import FileSearcher
 from ideaw.catalogue.settings import MarkOptions, ScanOptions
-from ideaw.catalogue.shards import read_part, write_heard, write_part
+from ideaw.catalogue.shards import read_heard, read_part, write_heard, write_part
 from ideaw.catalogue.storage import SCRATCH, Storage, local_copy, remove_strays
 from ideaw.engine.network import Network
 from ideaw.errors import IdeawError, error_reason
@@ -152,13 +162,8 @@ class ShardWorker:
             IdeawError: the manifest cannot be read, or the part not be written.
         """
         entries = self._manifest.entries(order.shard)
-        rows: dict[int, Row] = {}
-        if order.only_errors:
-            known = read_part(self._folder, order.shard).to_pylist()
-            rows = {row["index"]: row for row in known if row["status"] != "error"}
-        recorder = (
-            EvidenceRecorder() if isinstance(self._job.options, ScanOptions) and self._job.options.cache else None
-        )
+        caching = isinstance(self._job.options, ScanOptions) and self._job.options.cache
+        rows, heard = self._known(order, caching)
         tick, told = Tick(entries[0].index), 0.0
         todo = [entry for entry in entries if entry.index not in rows]
         for entry, copy in _with_copies(todo, order.given_up, fetch=self._cached is None):
@@ -166,16 +171,30 @@ class ShardWorker:
             if order.careful or time.monotonic() - told >= TICK_SECONDS:
                 told = time.monotonic()
                 yield tick
-            row, cost = self._do(entry, copy, recorder)
+            recorder = EvidenceRecorder() if caching else None
+            row, cost = self._do(entry, copy, order.shard, recorder)
             rows[entry.index] = row
+            if recorder is not None and row["status"] != "error":
+                heard[entry.index] = {"index": entry.index} | recorder.packed(cost.seconds or 0.0)
             tick = _after(tick, row, cost)
-        if recorder is not None:
-            write_heard(self._folder, order.shard, as_table(recorder.rows(entries), HEARD_SCHEMA))
+        if caching:
+            write_heard(self._folder, order.shard, as_table(list(heard.values()), HEARD_SCHEMA))
         schema = MARK_SCHEMA if self._marker is not None else SCAN_SCHEMA
         write_part(self._folder, order.shard, as_table([rows[entry.index] for entry in entries], schema))
         yield replace(tick, done=True)
 
-    def _do(self, entry: Entry, copy: Path | Exception, recorder: EvidenceRecorder | None) -> tuple[Row, Cost]:
+    def _known(self, order: WorkOrder, caching: bool) -> tuple[dict[int, Row], dict[int, Row]]:
+        """Index → row of what need not be done again, in the part and in the cache."""
+        if not order.only_errors:
+            return {}, {}
+        known = read_part(self._folder, order.shard).to_pylist()
+        heard = read_heard(self._folder, order.shard).to_pylist() if caching else []
+        rows = {row["index"]: row for row in known if row["status"] != "error"}
+        return rows, {row["index"]: row for row in heard}
+
+    def _do(
+        self, entry: Entry, copy: Path | Exception, shard: int, recorder: EvidenceRecorder | None
+    ) -> tuple[Row, Cost]:
         """The row of a file, and what it took."""
         row: Row = {name: getattr(entry, name) for name in ("index", "id", "path", "size", "etag")}
         try:
@@ -185,17 +204,14 @@ class ShardWorker:
                 row |= self._marker.mark(entry, copy)
                 return row, Cost(row["seconds"], row["seconds"] or 0.0, None, row["cpu_seconds"])
             if self._cached is not None:
-                detection, cost = self._cached.search(entry)
-            elif recorder is not None:
-                detection, cost = self._searcher.search(copy, recorder.begin(entry.index))
+                detection, cost = self._cached.search(entry, shard)
             else:
-                detection, cost = self._searcher.search(copy)
+                detection, cost = self._searcher.search(copy, None if recorder is None else recorder.keep)
         except IdeawError as problem:
             return row | error_row(str(problem).replace(str(copy), entry.path)), Cost()
         except Exception as problem:  # one file must not end the work on millions
             return row | error_row(f"unexpected {type(problem).__name__}: {error_reason(problem)}"), Cost()
-        costs = {name: getattr(cost, name) for name in ("seconds", "heard_seconds", "listened", "cpu_seconds")}
-        return row | detection_row(detection) | costs, cost
+        return row | result_columns(detection, cost), cost
 
 
 def _after(tick: Tick, row: Row, cost: Cost) -> Tick:

@@ -55,7 +55,10 @@ def scan(
     address: Address = None,
     workers: Workers = None,
     model: options.Model = None,
-    keys: options.KeyFiles = None,
+    keys: Annotated[
+        list[Path] | None,
+        typer.Option("--key", metavar="FILE", help="A key, or a folder of keys.", show_default="the public key"),
+    ] = None,
     speeds: Annotated[
         Speed,
         typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
@@ -67,7 +70,7 @@ def scan(
         int, typer.Option(min=0, metavar="N", help="Listen to N excerpts of long files, and on only where they hint.")
     ] = 0,
     cache: Annotated[
-        bool, typer.Option("--cache", help="Keep what the network heard, 3.5 MB an hour, for further keys.")
+        bool, typer.Option("--cache", help="Keep what the network heard, 4.7 MB an hour at most, for further keys.")
     ] = False,
     from_cache: Annotated[
         bool, typer.Option("--from-cache", help="SOURCE is the folder of a scan with --cache: do not listen again.")
@@ -96,7 +99,8 @@ def scan(
         return
     if source is None or out is None:
         raise IdeawError("give a SOURCE and --out DIR, or --report DIR")
-    found_keys = [Key.read(path) for path in keys or ()] or [PUBLIC]
+    key_files = [file for path in keys or () for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    found_keys = [Key.read(path) for path in key_files] or [PUBLIC]
     if cache and (probe or from_cache):
         raise IdeawError("--cache keeps what all of a file sounds like; give neither --probe nor --from-cache with it")
     chosen = ScanOptions(

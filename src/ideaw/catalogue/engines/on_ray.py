@@ -62,6 +62,9 @@ class RayWorkers:
         self._streams: dict[Any, Hashable] = {}
         self._started = 0
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+        if address is None:
+            # The one switch that keeps a Ray of one machine on 127.0.0.1; `_node_ip_address` is resolved to another.
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         import ray
 
         self._ray: Any = ray
@@ -76,7 +79,7 @@ class RayWorkers:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         if address is None:
             quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "num_cpus": count}
-            self._ray.init(_node_ip_address="127.0.0.1", **quiet)
+            self._ray.init(**quiet)
             return
         _check_answers(address)
         try:
