@@ -1,4 +1,4 @@
-"""Detection inside other people's pipelines: Ray Data, Spark, plain multiprocessing; the rows are those of `ideaw scan`.
+"""Detection in pipelines of other people: Ray Data, Spark, plain multiprocessing; rows as `ideaw scan` makes them.
 
 Each worker process loads the model once, on one thread. What a pipeline does about kills and resuming is its own.
 """

@@ -52,6 +52,7 @@ def run_job(
         IdeawError: before any work, if something is wrong with what was given; later if parts cannot be written.
     """
     folder, network = Storage(out), Network(find_model(model), threads=1)
+    folder.check_kind()
     kind: Kind = "mark" if isinstance(options, MarkOptions) else "scan"
     fingerprints = tuple(key.fingerprint for key in keys)
     here = versions_here(network.weights_id)

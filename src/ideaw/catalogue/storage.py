@@ -87,10 +87,13 @@ class Storage:
         """The path or URL of something in it."""
         return f"{self.url.rstrip('/')}/{name}"
 
-    def check_writable(self) -> None:
-        """Raise `FileError` unless files can appear here whole; make the folder where there is none."""
+    def check_kind(self) -> None:
+        """Raise `FileError` unless it is of a kind in which files appear whole."""
         if not self.is_local and _protocol(self.fs) not in OBJECT_STORES:
             raise FileError(f"{self.url} cannot be written safely; give a folder, or a URL of s3:// or gs://")
+
+    def check_writable(self) -> None:
+        """Raise `FileError` unless files can be written here; make the folder where there is none."""
         if self.is_local:
             with self.work_file("") as temporary, file_errors(Path(self.url)):
                 temporary.write_bytes(b"")

@@ -208,7 +208,9 @@ class ShardWorker:
             else:
                 detection, cost = self._searcher.search(copy, None if recorder is None else recorder.keep)
         except IdeawError as problem:
-            return row | error_row(str(problem).replace(str(copy), entry.path)), Cost()
+            reason = str(problem)
+            # The copy of a remote file has a name that says nothing to anybody.
+            return row | error_row(reason.replace(str(copy), entry.path) if isinstance(copy, Path) else reason), Cost()
         except Exception as problem:  # one file must not end the work on millions
             return row | error_row(f"unexpected {type(problem).__name__}: {error_reason(problem)}"), Cost()
         return row | result_columns(detection, cost), cost

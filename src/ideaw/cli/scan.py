@@ -1,6 +1,7 @@
 """`ideaw scan`: search a catalogue, as one job that can be gone on with."""
 
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
