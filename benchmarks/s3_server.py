@@ -4,6 +4,7 @@
 
 Prints its address. A request to /busy?share=0.05 makes it answer 503 SlowDown to that share of all requests from then
 on, before they do anything; /busy?share=0.05&after=1 lets half of these do their work first, as when an answer is lost.
+After /forbid?on=1, until /forbid?on=0, everything is forbidden.
 """
 
 import random
@@ -17,6 +18,7 @@ from werkzeug.serving import make_server
 BUSY_BODY = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
+FORBIDDEN_BODY = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 StartResponse = Callable[..., Any]
 
@@ -27,6 +29,7 @@ class BusyServer:
     def __init__(self) -> None:
         self._inner = DomainDispatcherApplication(create_backend_app)
         self._share, self._after, self._random = 0.0, False, random.Random(0)
+        self._forbidden = False
         self.refusals = 0
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -35,6 +38,13 @@ class BusyServer:
             self._share, self._after = float(query["share"][0]), "after" in query
             start_response("200 OK", [])
             return [str(self.refusals).encode()]
+        if environ["PATH_INFO"] == "/forbid":
+            self._forbidden = "1" in environ["QUERY_STRING"]
+            start_response("200 OK", [])
+            return [b""]
+        if self._forbidden:
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [] if environ["REQUEST_METHOD"] == "HEAD" else [FORBIDDEN_BODY]
         if self._random.random() >= self._share:
             return self._inner(environ, start_response)
         self.refusals += 1

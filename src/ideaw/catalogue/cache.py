@@ -47,6 +47,9 @@ PROMISING_SCORE = 4.5
 MAX_PRODUCTS = 1 << 25
 """Correlations of single rows of tiles that are held at once, which bounds memory: 128 MiB."""
 
+NUM_PHASES = FRAMES_PER_SECOND + 1
+"""Hops that the seconds of a window may begin at, the one before its first included."""
+
 MARGIN_SECONDS = 3
 """Seconds around a window that are listened to."""
 
@@ -95,7 +98,7 @@ class KeyTemplates:
         padded = np.pad(signs, ((0, length + TILE_HOPS - len(signs)), (0, 0)))
         tiles = _tile_sums(padded, length)
         energy = _of_seconds(_energy_of_seconds(tiles[::SCORE_STRIDE_HOPS])[None], seconds)
-        trials = len(self._signs) * count_windows(seconds) * FRAMES_PER_SECOND
+        trials = len(self._signs) * count_windows(seconds) * NUM_PHASES
         at_once = max(1, MAX_PRODUCTS // (self._signs.shape[1] * len(tiles)))
         places: list[Location] = []
         for first in range(0, len(self._signs), at_once):

@@ -13,9 +13,9 @@ from typing import Protocol
 from ideaw.catalogue.work import Hello, Refusal, Tick, Versions, WorkOrder
 from ideaw.errors import IdeawError
 
-MAX_DEATHS = 3
-"""Deaths of workers at one file after which it is given up, and of workers before their first file after which the job
-is."""
+MAX_DEATHS_AT_FILE, MAX_DEATHS_AT_START = 3, 20
+"""Deaths of workers at one file after which it is given up, and of workers one after the other that were still starting
+after which the job is."""
 
 STUCK_SECONDS = 1800.0
 """A worker that says nothing for so long is taken to be stuck at its file, and ended."""
@@ -112,9 +112,8 @@ class Dispatcher:
             match event:
                 case Hello():
                     self._check(event)
-                    desk.ready = True
+                    desk.ready, self._deaths_at_start = True, 0
                 case Tick():
-                    self._deaths_at_start = 0
                     desk.tick = event
                     if event.done:
                         finished.append(event)
@@ -152,17 +151,17 @@ class Dispatcher:
     def _replace(self, worker: Hashable, reason: str) -> None:
         """Another worker in place of one that died; its order comes first, with care."""
         desk = self._desks.pop(worker)
-        if desk.tick is None:
+        if not desk.ready:
             self._deaths_at_start += 1
-            if self._deaths_at_start >= MAX_DEATHS * self._count:
+            if self._deaths_at_start >= MAX_DEATHS_AT_START:
                 raise IdeawError(f"workers die before they begin: {reason}")
         if desk.order is not None:
             order = replace(desk.order, careful=True)
             if desk.tick is not None and desk.order.careful:
                 place = order.shard, desk.tick.at
                 self._deaths[place] += 1
-                if self._deaths[place] >= MAX_DEATHS:
-                    why = f"the process that worked on it died {MAX_DEATHS} times: {reason}"
+                if self._deaths[place] >= MAX_DEATHS_AT_FILE:
+                    why = f"the process that worked on it died {MAX_DEATHS_AT_FILE} times: {reason}"
                     order = replace(order, given_up={**order.given_up, desk.tick.at: why})
             self._waiting.appendleft(order)
         self._desks[self._workers.start()] = _Desk()

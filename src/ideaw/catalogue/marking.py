@@ -53,7 +53,7 @@ class FileMarker:
         """Mark the local copy `path` of a file; the columns that this fills.
 
         Raises:
-            IdeawError: it cannot be marked, holds a mark of this key, or something else lies where it would.
+            IdeawError: it cannot be marked or read back, holds a mark of this key, or something else lies at its place.
         """
         began = time.process_time()
         message = written_message(entry.message or "", self.options.message_kind).content
@@ -70,6 +70,8 @@ class FileMarker:
                 self._embed(path, complete, message)
                 answer, cost = self._target.search(complete)
                 seconds = cost.seconds
+                if answer.message != message:
+                    raise AudioError(f"the message cannot be read back, so nothing was kept: {answer}")
                 self.folder.put(complete, name)
         return {
             "status": "marked",
@@ -77,7 +79,6 @@ class FileMarker:
             "message_kind": message_kind(message),
             "key": self.key.fingerprint,
             "target": self.folder.place(name),
-            "read_back": answer.message == message,
             "seconds": seconds,
             "cpu_seconds": time.process_time() - began,
         }

@@ -47,8 +47,7 @@ _MARK_FIELDS = [
     ("message", pa.string(), "that was embedded"),
     ("message_kind", pa.string(), "text, bytes (hexadecimal) or bits"),
     ("key", pa.string(), "fingerprint of the key"),
-    ("target", pa.string(), "the marked file"),
-    ("read_back", pa.bool_(), "whether the message was found in the marked file"),
+    ("target", pa.string(), "the marked file, in which the message was found"),
     ("seconds", pa.float64(), "length of the audio"),
     ("cpu_seconds", pa.float64(), "of one core, decoding and all"),
 ]
