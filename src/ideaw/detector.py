@@ -12,16 +12,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import Progress, Resampler, network_length, with_progress
+from ideaw.audio.blocks import Progress, Resampler, network_length, resample, with_progress
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
 from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.engine.search import CHUNK_HOPS, MarkedStretch, Search
+from ideaw.engine.search import CHUNK_HOPS, KeepEvidence, MarkedStretch, Search
 from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Hypothesis, Screening, check_speeds, count_hypotheses, excerpt_for
 from ideaw.keys import Key
+from ideaw.listening import (
+    EVERYTHING,
+    FIRST_LOOK_HOPS,
+    FIRST_LOOK_SECONDS,
+    PROBE_SECONDS,
+    Listening,
+    cut_excerpts,
+    is_look_due,
+)
 from ideaw.modem.channel import KeyChannels
 from ideaw.results import Detection, Segment
 
@@ -52,11 +61,15 @@ class TrialCounter:
     """Chunks of one hypothesis; of a stream also its answers, each of which may be an accident."""
     layers: int = 1
     """Layers of marks that may be searched, each of which may give an accident."""
+    look: int = 0
+    """Which of several looks under one hypothesis this is, from 1, where the first that finds something ends the
+    search; 0 where there is but one. Look k has 1/(k (k + 1)) of the allowed accidents: together they have all."""
 
     @property
     def searches(self) -> int:
-        """Searches for one key in one chunk."""
-        return self.hypotheses * len(self.keys) * self.chunks * self.layers
+        """Searches for one key in one chunk, over this look's share of the allowed accidents."""
+        looks = max(self.look * (self.look + 1), 1)
+        return self.hypotheses * len(self.keys) * self.chunks * self.layers * looks
 
     def track_p(self, log_p: float) -> float:
         """Expected number of accidental tracks as strong as this; a bound on their probability where it is below 1."""
@@ -107,6 +120,8 @@ class Detector:
         channels: int,
         length: int | None,
         progress: Progress | None,
+        listening: Listening = EVERYTHING,
+        keep_evidence: KeepEvidence | None = None,
     ) -> Detection:
         """The answer for audio that can be gone through again and again.
 
@@ -116,12 +131,23 @@ class Detector:
             channels: number of channels.
             length: samples per channel, if that is known.
             progress: receives the share of the work that is done, 0 to 1.
+            listening: how much of the audio is heard.
+            keep_evidence: see `Search`; of the mix of what is heard chunk after chunk.
         """
+        seconds = None if length is None else length / rate
+        if listening is not EVERYTHING:
+            listening = listening.suited_to(seconds)
         excerpt = excerpt_for(rate, channels)
         blocks = excerpt.tap(with_progress(open_blocks(), length, progress))
         trials = TrialCounter(count_hypotheses(channels, self._speeds), self._keys, layers=self._layers)
-        best = self._test(Hypothesis(), blocks, rate, trials)
+        if seconds is not None and listening.probes:
+            best, hint = self._probe(blocks, rate, seconds, trials, listening)
+            if hint and best.status != "found":
+                best = self._test(Hypothesis(), open_blocks(), rate, trials, EVERYTHING, keep_evidence)
+        else:
+            best = self._test(Hypothesis(), blocks, rate, trials, listening, keep_evidence)
         if best.status != "found":
+            trials.look = 0
             screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
             for hypothesis in screening.hypotheses():
                 best = min(best, self._test(hypothesis, open_blocks(), rate, trials), key=_rank)
@@ -162,19 +188,65 @@ class Detector:
             answer = _decide(search, trials, length / rate)
         yield answer
 
+    def _probe(
+        self,
+        blocks: Iterable[NDArray[np.floating]],
+        rate: int,
+        seconds: float,
+        trials: TrialCounter,
+        listening: Listening,
+    ) -> tuple[Detection, bool]:
+        """The answer for excerpts of the mix, and whether they hint at a mark."""
+        search, starts = Search(self._network, self._channels), listening.probe_starts(seconds)
+        for number, (start, samples) in enumerate(cut_excerpts(blocks, rate, starts), 1):
+            search.jump_to(start * FRAMES_PER_SECOND)
+            mixed = Hypothesis().select(samples)
+            search.push(resample(mixed, rate, SAMPLE_RATE, network_length(len(mixed), rate)))
+            search.finish()
+            if listening.until_sure or number == len(starts):
+                answer = self._look(search, trials, number * PROBE_SECONDS, seconds)
+                if answer.status == "found":
+                    break
+        hint = search.chunks * len(self._keys) * math.exp(search.log_p) < CANDIDATE_P
+        return answer, hint
+
+    def _look(self, search: Search, trials: TrialCounter, heard: float, end: float | None = None) -> Detection:
+        """The answer, one of several looks, for the part of the audio that was heard; up to `end` if with gaps."""
+        trials.look, trials.chunks = trials.look + 1, max(search.chunks, 1)
+        return replace(_decide(search, trials, heard, end=end), heard_seconds=float(heard))
+
     def _test(
-        self, hypothesis: Hypothesis, blocks: Iterable[NDArray[np.floating]], rate: int, trials: TrialCounter
+        self,
+        hypothesis: Hypothesis,
+        blocks: Iterable[NDArray[np.floating]],
+        rate: int,
+        trials: TrialCounter,
+        listening: Listening = EVERYTHING,
+        keep_evidence: KeepEvidence | None = None,
     ) -> Detection:
-        """The answer for the whole audio under one hypothesis."""
+        """The answer for the whole audio under one hypothesis, or for its beginning if that is sure."""
         count = 1 if hypothesis.channels is None else len(hypothesis.channels)
         resampler, length = Resampler(rate / hypothesis.speed, SAMPLE_RATE, count), 0
         search = Search(self._network, self._channels, CHUNK_HOPS // count)  # in about as much memory as one channel
+        search.keep_evidence = keep_evidence
+        opening_due, chunks_seen = listening.until_sure, 0
         for block in blocks:
             length += len(block)
             search.push(resampler.push(hypothesis.select(block)))
+            if opening_due and search.end_hop >= FIRST_LOOK_HOPS:
+                opening_due = False
+                early = self._look(search.search_opening(FIRST_LOOK_HOPS), trials, FIRST_LOOK_SECONDS)
+            elif listening.until_sure and search.chunks > chunks_seen and is_look_due(search.chunks):
+                chunks_seen = search.chunks
+                early = self._look(search, trials, length / rate)
+            else:
+                continue
+            if early.status == "found":
+                return early
         search.push(resampler.finish(round(network_length(length, rate) * hypothesis.speed)))
         search.finish()
         trials.chunks = max(search.chunks, 1)
+        trials.look += listening.until_sure or trials.look > 0
         detection = _decide(search, trials, length / rate, hypothesis.speed)
         logger.debug("%s: %s, p = %.1e", hypothesis, detection.status, detection.p_value)
         return detection
@@ -195,8 +267,11 @@ def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
     return min(1.0, product * (1 + math.log(max(most, 1.0) / product))) if product > 0 else 0.0
 
 
-def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float = 1.0) -> Detection:
-    """The answer for audio of so many seconds, as it was searched at one speed."""
+def _decide(
+    search: Search, trials: TrialCounter, seconds: float, speed: float = 1.0, end: float | None = None
+) -> Detection:
+    """The answer for audio of so many seconds, up to `end` if these have gaps, as it was searched at one speed."""
+    end = seconds if end is None else end
     limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
     stretches = search.stretches
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
@@ -208,7 +283,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
             "found",
             best.decoded.message.content,
             trials.reported_p(p, best.key_index),
-            _segments(sure, search.keys, seconds, speed),
+            _segments(sure, search.keys, end, speed),
             tuple(map(float, best.decoded.llrs)),
             search.keys[best.key_index].fingerprint,
             _measured_speed(best, speed),
@@ -221,7 +296,7 @@ def _decide(search: Search, trials: TrialCounter, seconds: float, speed: float =
     strongest = min(present, key=lambda stretch: stretch.log_p)
     p = trials.reported_p(p, strongest.key_index)
     llrs = tuple(map(float, strongest.decoded.llrs))
-    return Detection("unreadable", None, p, _segments(present, search.keys, seconds, speed), llrs, layer="fast")
+    return Detection("unreadable", None, p, _segments(present, search.keys, end, speed), llrs, layer="fast")
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:
@@ -253,15 +328,13 @@ def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     return float(speed * FRAMES_PER_SECOND / hops)
 
 
-def _segments(
-    stretches: list[MarkedStretch], keys: Sequence[KeyChannels], seconds: float, speed: float
-) -> list[Segment]:
+def _segments(stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, speed: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
     hop_seconds = HOP_SAMPLES / SAMPLE_RATE / speed
     return [
         Segment(
-            min(stretch.first * hop_seconds, seconds),
-            min(stretch.last * hop_seconds, seconds),
+            min(stretch.first * hop_seconds, end),
+            min(stretch.last * hop_seconds, end),
             float(stretch.scores.mean()),
             stretch.decoded.message is not None,
             None if stretch.decoded.message is None else stretch.decoded.message.content,

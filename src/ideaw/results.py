@@ -58,6 +58,8 @@ class Detection:
     """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
     layer: Layer | None = None
     """Which layer of the mark spoke: "fast", the network's, or "deep"; None for "none"."""
+    heard_seconds: float | None = None
+    """Seconds of the audio that were listened to, where that is not all of it: nothing is known of the rest."""
 
     @property
     def found(self) -> bool:

@@ -22,7 +22,9 @@ from ideaw.cli import (
     embed,
     export,
     keygen,
+    mark,
     models,
+    scan,
     serve,
     train,
 )
@@ -34,7 +36,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (embed, detect, capacity, compare, attack, serve, models, keygen, demo, train, export):
+for command in (embed, detect, capacity, compare, attack, serve, scan, mark, models, keygen, demo, train, export):
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
 

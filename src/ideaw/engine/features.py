@@ -4,12 +4,12 @@ Streams are summed over the bins of a tile, (hops, freq_tiles), less their local
 up. Stage 1 is several times as expensive as stage 2, so it runs only where a locating code was found.
 """
 
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, NUM_BINS
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, level_spectrum
 from ideaw.engine.correlate import remove_local_mean
 from ideaw.engine.network import Network, StageState, split_hops
@@ -69,10 +69,20 @@ class ChunkFeatures:
         first, last = max(begin - context, 0), min(end + context, self.hops)
         inside = slice(begin - first, end - first)
         spectrum = _level_spectrum(audio[:, channel], first, last)
+        if not spectrum.any():  # digital silence
+            self._audible[channel, begin:end], codes[channel, begin:end] = False, 0
+            return begin, tuple(kind[0].repeat(end - begin, 1) for kind in self._silence)
         code, state = self._network.locate(spectrum[None])
         self._audible[channel, begin:end] = spectrum[inside].any(-1)
         codes[channel, begin:end] = _sum_tile_bins(code[0, inside]) * self._audible[channel, begin:end, None]
         return begin, tuple(kind[0][:, inside] for kind in state)
+
+    @cached_property
+    def _silence(self) -> StageState:
+        """What `locate` leaves of a hop that has nothing but digital silence in its receptive field."""
+        context = self._network.card.context["locate"]
+        _, state = self._network.locate(np.zeros((1, 2 * context + 1, NUM_BINS), np.complex64))
+        return tuple(kind[:, :, context : context + 1] for kind in state)
 
     def _read(self, part: tuple[int, int]) -> None:
         """Fill in the message's stream for a `part` (first hop, the one after the last)."""

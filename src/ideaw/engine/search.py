@@ -7,7 +7,7 @@ goes on from one chunk to the next is joined. Audio may have several channels: t
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,6 +40,9 @@ MIN_PART_SECONDS, MAX_PARTS = 2, 8
 
 PER_SECOND = ("starts", "scores", "llrs")
 """Fields of a stretch that have a row for each of its seconds."""
+
+KeepEvidence = Callable[[int, NDArray[np.float32]], None]
+"""Receives of every chunk its first hop and (hops, freq_tiles) of the locating code's stream: each hop once."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Search:
     """How many chunks were searched."""
     stretches: list[MarkedStretch] = field(default_factory=list)
     """The marked stretches so far, in order of their beginnings."""
+    keep_evidence: KeepEvidence | None = None
     _audio: SampleBuffer = field(default_factory=SampleBuffer)
     _searched: int = 0
     """The hop up to which everything was searched."""
@@ -88,6 +92,22 @@ class Search:
         """Hops on each side of a chunk that are analysed as well: a second, and the receptive field there."""
         context = self.network.card.context["locate"]
         return FRAMES_PER_SECOND + 2 * MAX_DRIFT_HOPS + context + READ_CONTEXT_HOPS + SPECTRUM_CONTEXT_HOPS
+
+    @property
+    def end_hop(self) -> int:
+        """The hop up to which audio has arrived."""
+        return self._audio.end // HOP_SAMPLES
+
+    def search_opening(self, hops: int) -> "Search":
+        """A search of the first hops alone, none of which may have been dropped; this one goes on as if it were not."""
+        opening = Search(self.network, self.keys)
+        opening.push(self._audio.get(0, hops * HOP_SAMPLES))
+        opening.finish()
+        return opening
+
+    def jump_to(self, hop: int) -> None:
+        """Go on with audio from a later hop; what lies between is not searched."""
+        self._audio, self._searched = SampleBuffer(start=hop * HOP_SAMPLES), hop
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n, channels)` samples."""
@@ -106,10 +126,12 @@ class Search:
         hop = self._audio.start // HOP_SAMPLES
         audio = self._audio.get(self._audio.start, stop)
         self.chunks += 1
-        self._searched = searched
+        first, self._searched = self._searched, searched
         if not audio.any():  # digital silence holds no mark
             return
         features = ChunkFeatures(self.network, audio)
+        if self.keep_evidence is not None:
+            self.keep_evidence(first, features.code[first - hop : searched - hop])
         for key_index, channels in enumerate(self.keys):
             for track in find_tracks(features.code, channels):
                 self.log_p = min(self.log_p, track.log_p)
