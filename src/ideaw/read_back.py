@@ -26,8 +26,12 @@ READ_BACK_P = 1e-9
 """p-value that a mark must reach to be handed over: a thousandth of what `detect` is content with, since audio changes
 on its way."""
 
-NUM_STRETCHES, STRETCH_SECONDS = 3, 4
-"""Stretches of a long file that are searched, and the least seconds of each."""
+NUM_STRETCHES, MAX_STRETCH_SECONDS = 3, 4
+"""Stretches of a file that are searched, and the most seconds of each, unless a message needs more."""
+
+READ_BACK_SHARE = 1 / 4
+"""Share of the audio that is searched where it is neither so short that this were no second, nor so long that less
+will do: to find a second's message takes about as long as to mark that second."""
 
 SNR_TOLERANCE_DB = 0.05
 """dB by which an SNR may be missed for the sake of rounding."""
@@ -39,7 +43,7 @@ is near 1, of music and speech below 0.1."""
 FLATNESS_SAMPLES = 2048
 """Samples of a frame by which flatness is measured."""
 
-SHORT_SECONDS, QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 32
+SHORT_SECONDS, QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
 """Audio that is shorter or quieter, or coded with less, has that named as the likely reason."""
 
 
@@ -89,8 +93,10 @@ class ReadBack:
         """Start and length, in samples, of the stretches of a long file that are searched; none of a short one."""
         if "fast" not in self.request.layers:  # periods of a deep mark go on from stretch to stretch
             return []
-        seconds = max(STRETCH_SECONDS, 2 * self.request.plan.needed + 1)
-        count = seconds * rate
+        needed = self.request.plan.needed
+        share = int(length / rate * READ_BACK_SHARE / NUM_STRETCHES)
+        least = 1 if needed == 1 else 2 * needed + 1
+        count = max(least, min(share, MAX_STRETCH_SECONDS)) * rate
         if length <= NUM_STRETCHES * count:
             return []
         last = (length - count) // rate  # whole seconds, of which each keeps an SNR

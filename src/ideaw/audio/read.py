@@ -245,14 +245,18 @@ def _read_pieces(sound: sf.SoundFile, path: Path, opening: bytes) -> Iterator[ND
 
 
 def _read_pieces_from(sound: sf.SoundFile, path: Path, opening: bytes, start: int) -> Iterator[NDArray[np.float64]]:
+    """The samples from one on. MP3 is decoded up to there: its decoder complains aloud if it begins in the middle."""
+    skipped = start if sound.format == "MP3" else 0
     with _decoder_errors(path, opening):
-        sound.seek(start)
+        sound.seek(start - skipped)
     while True:
         with _decoder_errors(path, opening):
             piece = sound.read(CODEC_BLOCK_SAMPLES, dtype="float64", always_2d=True)
         if not len(piece):
             return
-        yield piece
+        if len(piece) > skipped:
+            yield piece[skipped:]
+        skipped = max(0, skipped - len(piece))
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ from typing import BinaryIO, TypeAlias
 from ideaw.audio import atomic
 from ideaw.audio.formats import FORMATS, SOUND_CONTAINERS, Encoding, PathLike
 from ideaw.audio.read import open_audio
-from ideaw.errors import FileError, error_reason
+from ideaw.errors import FileError, IdeawError, error_reason
 
-_SPOOL = Path(tempfile.gettempdir()) / "audio"
+SPOOL = Path(tempfile.gettempdir()) / "audio"
 """Names the disk on which content without a place of its own is kept meanwhile."""
 
 AudioInput: TypeAlias = PathLike | bytes | BinaryIO
@@ -37,13 +37,25 @@ def as_path(source: AudioInput) -> Iterator[Path]:
     if isinstance(source, str | os.PathLike):
         yield Path(source)
         return
-    with atomic.scratch_file(_SPOOL) as path:
+    with atomic.scratch_file(SPOOL) as path:
         try:
             with path.open("wb") as file:
                 shutil.copyfileobj(io.BytesIO(source) if isinstance(source, bytes) else source, file)
         except (OSError, ValueError, TypeError, AttributeError) as problem:
             raise FileError(f"the audio cannot be read: {error_reason(problem)}") from problem
-        yield path
+        with name_in_errors(path):
+            yield path
+
+
+@contextlib.contextmanager
+def name_in_errors(path: Path) -> Iterator[None]:
+    """Call a file "the audio" in errors, whose name on the disk nobody knows."""
+    try:
+        yield
+    except IdeawError as problem:
+        if str(path) not in str(problem):
+            raise
+        raise type(problem)(str(problem).replace(str(path), "the audio")) from problem
 
 
 @contextlib.contextmanager
@@ -61,7 +73,7 @@ def as_paths(source: AudioInput, target: AudioOutput) -> Iterator[tuple[Path, Pa
             return
         with open_audio(source_path) as opened:
             name = Path(f"marked{extension_for(opened.encoding, source_path.suffix.lower())}")
-        with atomic.scratch_file(_SPOOL) as into:
+        with atomic.scratch_file(SPOOL) as into:
             yield source_path, name, into
             try:
                 with into.open("rb") as file:

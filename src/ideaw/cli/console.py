@@ -37,6 +37,16 @@ def complain(text: str) -> None:
     print(f"ideaw: {_printable(text)}", file=sys.stderr, flush=True)
 
 
+def note(text: str) -> None:
+    """One line of result on stderr, where stdout is for audio."""
+    print(_printable(text), file=sys.stderr, flush=True)
+
+
+def note_json(content: Any) -> None:
+    """A result for a machine on stderr, where stdout is for audio."""
+    print(json.dumps(content, indent=2, allow_nan=False), file=sys.stderr, flush=True)
+
+
 class WarningLines(logging.Handler):
     """Warnings of the library, such as of a key file that others may read, as one line each on stderr."""
 

@@ -1,5 +1,7 @@
 """`ideaw detect`: look for a message in files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -7,8 +9,9 @@ from typing import Annotated
 import typer
 
 import ideaw
+from ideaw.audio.pcm_pipe import PcmForm
 from ideaw.audio.read import read_audio
-from ideaw.cli import console, options, outputs
+from ideaw.cli import console, options, outputs, sources
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
@@ -42,7 +45,10 @@ EXIT_FOUND, EXIT_NOT_FOUND, EXIT_ERROR = 0, 1, 2
 
 
 def detect(
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Audio files to search.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Audio files to search; - for standard input.", show_default=False),
+    ],
     model: options.Model = None,
     keys: options.KeyFiles = None,
     speeds: Annotated[
@@ -62,6 +68,7 @@ def detect(
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
     ] = DEFAULT_LONGEST_SECONDS,
+    pcm: options.Pcm = None,
     threads: options.Threads = None,
     as_json: options.Json = False,
     plot: options.Plot = None,
@@ -74,6 +81,9 @@ def detect(
         raise IdeawError(f"--longest {longest:g} cannot be used; give more than 0 seconds")
     if plot is not None:
         _check_plot(plot, paths)
+    form = None if pcm is None else PcmForm.of(pcm)
+    if form is not None and sources.PIPE not in paths:
+        raise IdeawError("--pcm says what comes through a pipe; give - as the input")
     marker = ideaw.load(model, threads=threads)
     by_key: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
     names: KeyFileNames = {key.fingerprint: name for key, name in by_key.items()}
@@ -81,9 +91,9 @@ def detect(
     exit_code, answers = EXIT_FOUND, []
     for path in paths:
         try:
-            with console.progress(f"searching {path.name}") as progress:
+            with _named(path, form) as named, console.progress(f"searching {path.name}") as progress:
                 detection = marker.detect_file(
-                    path,
+                    named,
                     keys=list(by_key),
                     speeds=speeds.value,
                     layers=layers,
@@ -92,7 +102,7 @@ def detect(
                     progress=progress,
                 )
                 if plot is not None:
-                    _draw(plot, path, detection)
+                    _draw(plot, named, path.name, detection)
         except IdeawError as problem:
             error = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
             console.complain(error)
@@ -106,6 +116,16 @@ def detect(
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(exit_code)
+
+
+@contextmanager
+def _named(path: Path, pcm: PcmForm | None) -> Iterator[Path]:
+    """Where the audio of a file or of standard input lies."""
+    if path == sources.PIPE:
+        with sources.piped_in(pcm) as spooled:
+            yield spooled
+    else:
+        yield path
 
 
 def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed) -> None:
@@ -135,11 +155,11 @@ def _check_plot(plot: Path, paths: list[Path]) -> None:
     outputs.check(plot, plots.PLOT_EXTENSIONS)
 
 
-def _draw(plot: Path, path: Path, detection: Detection) -> None:
+def _draw(plot: Path, path: Path, name: str, detection: Detection) -> None:
     from ideaw.quality import plots
 
     recording = read_audio(path)
-    outputs.write(plot, plots.detection(recording.samples, recording.rate, detection, path.name, plot.suffix))
+    outputs.write(plot, plots.detection(recording.samples, recording.rate, detection, name, plot.suffix))
 
 
 def _key_note(detected: Detection | Segment, names: KeyFileNames) -> str:

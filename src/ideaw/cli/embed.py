@@ -1,29 +1,48 @@
-"""`ideaw embed`: put a message into a file."""
+"""`ideaw embed`: put a message into files."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 import ideaw
+from ideaw.audio import atomic
+from ideaw.audio.blocks import Progress
+from ideaw.audio.pcm_pipe import PcmForm
 from ideaw.audio.read import open_audio
-from ideaw.cli import console, options, outputs
-from ideaw.engine.gain import check_level, describe_level
-from ideaw.errors import MessageError
-from ideaw.layers import check_layers
-from ideaw.payload.message import Message
+from ideaw.audio.spool import SPOOL
+from ideaw.cli import console, options, outputs, sources
+from ideaw.engine.gain import MarkLevel, check_level, describe_level
+from ideaw.errors import IdeawError, MessageError
+from ideaw.keys import Key
+from ideaw.layers import Layer, check_layers
+from ideaw.marker import Marker
+from ideaw.payload.message import Content, Message
 from ideaw.quality.fidelity import lowest_snr
 from ideaw.results import message_kind
 
+EXIT_ERROR = 2
+"""Exit code if one of several files could not be marked."""
+
 
 def embed(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The audio file to mark.", show_default=False)],
-    target: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="The marked file; its extension gives the format.", show_default=False),
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN... [OUT]",
+            help="The audio file to mark, or - for standard input, and the marked file, whose extension gives the "
+            "format, or - for standard output. With --into any number of files and folders.",
+            show_default=False,
+        ),
     ],
     message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="The message.", show_default=False)],
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Mark all inputs under their names in this folder.", show_default=False),
+    ] = None,
     bits: Annotated[bool, typer.Option("--bits", help="The message is written in the digits 0 and 1.")] = False,
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
@@ -31,30 +50,164 @@ def embed(
     layers: options.Layers = options.DEFAULT_LAYER_NAMES,
     model: options.Model = None,
     key: options.KeyFile = None,
+    other_keys: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--other-key",
+            metavar="FILE",
+            help="Another key over whose marks none is put; several may be given.",
+            show_default="your key and the public one",
+        ),
+    ] = None,
+    over: Annotated[bool, typer.Option("--over", help="Mark even what carries a readable mark already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist already.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Read the mark back before a file is handed over.")
+    ] = True,
+    pcm: options.Pcm = None,
     threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
-    """Put a message into every second of an audio file; format, length, channels and usual tags stay."""
+    """Put a message into every second of audio files; format, length, tags, pictures and all else stay."""
     if bits and hexadecimal:
         raise MessageError("a message is either --bits or --hex, not both")
     content = Message.written(message, "bits" if bits else "hex" if hexadecimal else "text").content
-    outputs.check_audio(source, target)
+    tasks, num_skipped = sources.plan_tasks(paths, into)
+    form = None if pcm is None else PcmForm.of(pcm)
+    if form is not None and tasks[0].source != sources.PIPE:
+        raise IdeawError("--pcm says what comes through a pipe; give - as the input")
+    if into is None:
+        _check_place(tasks[0], overwrite)
+    respected = [options.read_key(path) for path in other_keys or ()]
     marker = ideaw.load(model, key=options.read_key(key), threads=threads)
-    with console.progress(f"marking {source.name}") as progress:
-        marker.embed_file(source, target, content, snr=snr, audibility=audibility, layers=layers, progress=progress)
     level = check_level(snr, audibility, marker.card.audibility)
-    names = check_layers(layers)
-    measured = _lowest_snr(source, target)
+    work = _Marking(marker, content, message, level, check_layers(layers), respected, over, overwrite, verify, form)
+    if num_skipped:
+        console.complain(f"{num_skipped} files are no audio by their names, and are left out")
+    answers, failed = [], False
+    with console.progress(_title(tasks)) as progress:
+        done = 0.0
+        for task in tasks:
+            report = _shift(progress, done, task.weight)
+            try:
+                answer = work.mark(task, report) if into is None else work.mark_into(task, report)
+            except IdeawError as problem:
+                if into is None:
+                    raise
+                failed, error = (
+                    True,
+                    f"{task.source}: {problem}" if str(task.source) not in str(problem) else str(problem),
+                )
+                console.complain(error)
+                answer = {"file": str(task.source), "error": error}
+            else:
+                if not as_json:
+                    (console.note if answer["file"] == "-" else console.say)(work.describe(answer))
+            answers.append(answer)
+            done += task.weight
     if as_json:
-        written = {"file": str(target), "message": message, "kind": message_kind(content), "model": marker.card.name}
+        reply: Any = answers if into is not None else answers[0]
+        (console.note_json if tasks[0].target == sources.PIPE else console.say_json)(reply)
+    if failed:
+        raise typer.Exit(EXIT_ERROR)
+
+
+@dataclass(frozen=True)
+class _Marking:
+    """What is done to every file."""
+
+    marker: Marker
+    content: Content
+    written_message: str
+    level: MarkLevel
+    layers: tuple[Layer, ...]
+    respected: list[Key]
+    over: bool
+    overwrite: bool
+    verify: bool
+    pcm: PcmForm | None
+
+    def mark_into(self, task: sources.Task, progress: Progress | None) -> dict[str, Any]:
+        """Mark a file in a folder, which is made with those above it."""
+        target = sources.fitting_target(task)
+        with atomic.file_errors(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        return self.mark(sources.Task(task.source, target), progress)
+
+    def mark(self, task: sources.Task, progress: Progress | None) -> dict[str, Any]:
+        """Mark a file, or what comes through a pipe; the answer is what machines are told."""
+        measured = None
+        if task.source == sources.PIPE:
+            with sources.piped_in(self.pcm) as source:
+                self._mark_piped(source, task.target, progress)
+        elif task.target == sources.PIPE:
+            self._embed(task.source, sources.piped_out(), progress)
+        else:
+            self._embed(task.source, task.target, progress)
+            measured = _lowest_snr(task.source, task.target)
+        written = {"file": str(task.target), "message": self.written_message, "kind": message_kind(self.content)}
+        asked = dict(zip(("snr", "audibility"), self.level, strict=True))
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
-        asked = dict(zip(("snr", "audibility"), level, strict=True))
-        console.say_json(written | asked | {"lowest_snr": finite, "layers": list(names)})
-    else:
-        how = describe_level(*level) if "fast" in names else "at a level set by hearing"
-        deep = ", in a deep layer too" if len(names) > 1 else ", in the deep layer" if "deep" in names else ""
-        lowest = "before it is coded" if measured is None else f"lowest SNR of a second {measured:.1f} dB"
-        console.say(f"{target}: holds {Message(content)}, {how}{deep}, {lowest}")
+        measures = {"lowest_snr": finite, "layers": list(self.layers)}
+        return written | {"model": self.marker.card.name} | asked | measures
+
+    def describe(self, answer: dict[str, Any]) -> str:
+        """The same for people."""
+        lowest = (
+            "before it is coded"
+            if answer["lowest_snr"] is None
+            else f"lowest SNR of a second {answer['lowest_snr']:.1f} dB"
+        )
+        how = describe_level(*self.level) if "fast" in self.layers else "at a level set by hearing"
+        both = len(self.layers) > 1
+        deep = ", in a deep layer too" if both else ", in the deep layer" if "deep" in self.layers else ""
+        return f"{answer['file']}: holds {Message(self.content)}, {how}{deep}, {lowest}"
+
+    def _mark_piped(self, source: Path, target: Path, progress: Progress | None) -> None:
+        """Mark what came through a pipe; bare PCM goes out as bare PCM."""
+        if target != sources.PIPE:
+            self._embed(source, target, progress)
+        elif self.pcm is None:
+            self._embed(source, sources.piped_out(), progress)
+        else:
+            with atomic.scratch_file(SPOOL) as marked:
+                with marked.open("wb") as file:
+                    self._embed(source, file, progress)
+                self.pcm.copy_samples(marked, sources.piped_out())
+
+    def _embed(self, source: Path, target: Any, progress: Progress | None) -> None:
+        snr, audibility = self.level
+        self.marker.embed_file(
+            source,
+            target,
+            self.content,
+            snr=snr,
+            audibility=audibility,
+            layers=self.layers,
+            verify=self.verify,
+            over=self.over,
+            other_keys=self.respected,
+            overwrite=self.overwrite,
+            progress=progress,
+        )
+
+
+def _check_place(task: sources.Task, overwrite: bool) -> None:
+    """Raise `IdeawError` if the output of the only task cannot be what it says."""
+    if task.target == sources.PIPE:
+        return
+    outputs.check_audio(task.source, task.target)
+    if not overwrite:
+        atomic.check_absent(task.target)
+
+
+def _title(tasks: list[sources.Task]) -> str:
+    return f"marking {tasks[0].source.name}" if len(tasks) == 1 else f"marking {len(tasks)} files"
+
+
+def _shift(progress: Progress | None, done: float, weight: float) -> Callable[[float], None] | None:
+    """Reports the progress of one file as that of all."""
+    return None if progress is None else lambda share: progress(done + weight * share)
 
 
 def _lowest_snr(source: Path, target: Path) -> float | None:

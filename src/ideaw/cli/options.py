@@ -62,6 +62,14 @@ Layers = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Pcm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATExCHANNELS[:TYPE]",
+        help="What bare little-endian PCM through a pipe is, such as 48000x2; TYPE is s16, s24, s32 or f32.",
+        show_default="a file, such as WAV",
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 
