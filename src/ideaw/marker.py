@@ -15,15 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with_progress
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
-from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
+from ideaw.audio.samples import (
+    as_float,
+    check_blocks,
+    check_length,
+    check_samples,
+    check_source,
+    integer_rate,
+    quantisation_step,
+)
 from ideaw.audio.write import check_distinct, create_audio, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
-from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.engine.gain import SHORT_BOOST_DB, SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import LiveEmbedder, check_live_latency
 from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.errors import IdeawError
+from ideaw.errors import AudioError, IdeawError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.models import find_model
@@ -53,8 +61,8 @@ def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | Non
 class Marker(SegmentMarker):
     """One model with a key; made by `load`. It may be shared between threads, and pickled while its key is public.
 
-    Samples are `(n,)` or `(n, channels)` floats or integer PCM, 1 s or more, up to 16 channels; rates whole numbers of
-    Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more than
+    Samples are `(n,)` or `(n, channels)` floats or integer PCM, 0.5 s or more, up to 16 channels; rates whole numbers
+    of Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more than
     `longest` seconds are refused (None: none).
     """
 
@@ -75,7 +83,8 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
-            audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and 3 dB more for less
+                than a second); lower is quieter.
 
         Raises:
             AudioError: the samples cannot be marked, or the mark would round or clip away.
@@ -85,10 +94,16 @@ class Marker(SegmentMarker):
         floats = as_float(array := np.asarray(samples))
         rate, plan = check_samples(floats, rate), self._plan(message)
         plan.check_seconds(len(array) / rate)
+        check_length(len(array), rate, least=self.card.min_seconds)
+        if snr is None and audibility is None and len(array) < SHORT_SECONDS * rate:
+            audibility = self.card.audibility + SHORT_BOOST_DB
         embedder = self._embedder(plan, rate, (snr, audibility), None, floats.shape[1], quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
+        if embedder.marked_seconds < self.card.min_seconds:
+            held = f"only {embedder.marked_seconds:.1f} s of the audio hold sound that can be marked"
+            raise AudioError(f"{held}; at least {self.card.min_seconds:g} s is needed")
         return marked
 
     def embed_many(
