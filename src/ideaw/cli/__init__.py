@@ -23,6 +23,7 @@ from ideaw.cli import (
     export,
     keygen,
     models,
+    proxy,
     serve,
     train,
 )
@@ -34,7 +35,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (embed, detect, capacity, compare, attack, serve, models, keygen, demo, train, export):
+for command in (embed, detect, capacity, compare, attack, serve, proxy, models, keygen, demo, train, export):
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
 
