@@ -131,7 +131,7 @@ class FileMarking:
                 for marked in embedder.run(with_progress(opened.checked_blocks(self.longest), length, progress)):
                     write(marked)
                 self.request.check_seconds(embedder.length / rate)
-                embedder.check()
+                self.request.check_marked(embedder)
 
 
 def _part_of(progress: Progress | None, start: float, end: float) -> Progress | None:

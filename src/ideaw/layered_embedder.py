@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ideaw.audio.blocks import Stage
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.samples import check_length
 from ideaw.deep.embedder import (
     BLOCK_TILES,
     STREAM_BLOCK_TILES,
@@ -24,7 +25,7 @@ from ideaw.deep.embedder import (
 from ideaw.deep.signs import PERIOD_TILES, KeyPattern
 from ideaw.deep.words import MIN_SECONDS_OF_BYTES, Word
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
-from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.engine.gain import SHORT_BOOST_DB, SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import LiveEmbedder
 from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network
@@ -72,11 +73,26 @@ class EmbedRequest:
 
         Raises:
             MessageError: it is empty, or does not fit; the deep layer has a tag for every message.
+            AudioError: that is too short for the network's mark.
         """
         if not len(self.message.content):
             raise MessageError("the message is empty")
         if "fast" in self.layers:
             self.plan.check_seconds(inf if seconds is None else seconds)
+            if seconds is not None:
+                check_length(seconds, 1, least=self.network.card.min_seconds)
+
+    def check_marked(self, stages: Stages) -> None:
+        """What only the end of whole audio can tell.
+
+        Raises:
+            AudioError: what a stage finds, or too little of the audio holds the network's mark.
+        """
+        stages.check()
+        least = self.network.card.min_seconds
+        if "fast" in self.layers and stages.marked_seconds < least:
+            held = f"only {stages.marked_seconds:.1f} s of the audio hold sound that can be marked"
+            raise AudioError(f"{held}; at least {least:g} s is needed")
 
     def choose_start(self, blocks: Iterable[NDArray[np.floating]], rate: int, seconds: float | None) -> int:
         """The tile at which the periods of the deep mark should begin, after all of the audio was heard."""
@@ -115,13 +131,20 @@ class EmbedRequest:
             settings = DeepSettings(rate, channels, step, tiles)
             stages.append(DeepEmbedder(self._pattern, self._word(seconds), settings, first_tile))
         if "fast" in self.layers:
-            stages.append(self._start_fast(rate, channels, step, companding, latency))
+            stages.append(self._start_fast(rate, channels, step, companding, seconds, latency))
         return Stages(stages)
 
     def _start_fast(
-        self, rate: int, channels: int, step: float, companding: str | None, latency: float | None
+        self,
+        rate: int,
+        channels: int,
+        step: float,
+        companding: str | None,
+        seconds: float | None,
+        latency: float | None,
     ) -> LiveEmbedder | Embedder:
-        snr, audibility = check_level(*self.level, self.network.card.audibility)
+        boost = SHORT_BOOST_DB if seconds is not None and seconds < SHORT_SECONDS else 0.0
+        snr, audibility = check_level(*self.level, self.network.card.audibility + boost)
         whole = latency is None or latency >= MIN_WHOLE_LATENCY_SECONDS
         block_seconds = int(latency) - WAIT_BEYOND_BLOCK_SECONDS if whole and latency is not None else None
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)

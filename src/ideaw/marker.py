@@ -53,9 +53,9 @@ def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | Non
 class Marker(SegmentMarker):
     """One model with a key; made by `load`. It may be shared between threads, and pickled while its key is public.
 
-    Samples are `(n,)` or `(n, channels)` floats or integer PCM, 1 s or more, up to 16 channels; rates whole numbers of
-    Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more than
-    `longest` seconds are refused (None: none).
+    Samples are `(n,)` or `(n, channels)` floats or integer PCM, 0.5 s or more, up to 16 channels; rates whole numbers
+    of Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more
+    than `longest` seconds are refused (None: none).
     """
 
     @single_threaded_blas()
@@ -76,7 +76,8 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
-            audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
+            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and 3 dB more for less
+                than a second); lower is quieter.
             layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
                 loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
 
@@ -93,7 +94,7 @@ class Marker(SegmentMarker):
         embedder = request.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
-        embedder.check()
+        request.check_marked(embedder)
         return marked
 
     def embed_many(
@@ -194,7 +195,8 @@ class Marker(SegmentMarker):
             LostMarkError: the mark cannot be read back; nothing is written.
             AlreadyMarkedError: there is a mark already.
         """
-        request = self._request(message, layers, check_level(snr, audibility, self.card.audibility))
+        check_level(snr, audibility, self.card.audibility)
+        request = self._request(message, layers, (snr, audibility))
         respected = () if over else dict.fromkeys((self._key, PUBLIC, *map(require_key, other_keys)))
         marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
@@ -229,6 +231,13 @@ class Marker(SegmentMarker):
         return self._detector(keys, speeds, layers, expected).detect(
             blocks, rate, floats.shape[1], len(floats), progress
         )
+
+    def detect_many(
+        self, arrays: Sequence[ArrayLike], rate: float, *, keys: Sequence[Key] | None = None, speeds: Speeds = "near"
+    ) -> list[Detection]:
+        """Search many short pieces on all threads; arguments and errors as for `detect`."""
+        alone = Marker(self.network.single_worker(), self._key)
+        return self.network.map(lambda samples: alone.detect(samples, rate, keys=keys, speeds=speeds), list(arrays))
 
     def detect_stream(
         self,

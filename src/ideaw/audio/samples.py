@@ -154,15 +154,15 @@ def check_channels(channels: int) -> None:
         raise AudioError(f"{channels} channels are too many; give 1 to {MAX_CHANNELS}")
 
 
-def check_length(length: int, rate: float, longest: float | None = None) -> None:
-    """Raise `AudioError` if `length` samples at `rate` Hz are too few for a mark, or more than `longest` seconds."""
+def check_length(length: float, rate: float, longest: float | None = None, least: float = MIN_SECONDS) -> None:
+    """Raise `AudioError` if `length` samples at `rate` Hz are less than `least` seconds, or more than `longest`."""
     if longest is not None and length > longest * rate:
         raise TooLongError(f"the audio is longer than the {longest:g} s that are taken at most; allow more, or cut it")
     if length == 0:
         raise AudioError(_NO_SAMPLES)
-    if length < MIN_SECONDS * rate:
+    if length < least * rate:
         seconds = np.floor(100 * length / rate) / 100
-        raise AudioError(f"the audio is {seconds:g} s long; at least {MIN_SECONDS:g} s is needed")
+        raise AudioError(f"the audio is {seconds:g} s long; at least {least:g} s is needed")
 
 
 def check_finite(floats: NDArray[np.floating]) -> None:

@@ -24,6 +24,7 @@ from ideaw.cli import (
     keygen,
     mark,
     models,
+    proxy,
     scan,
     serve,
     train,
@@ -36,7 +37,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (embed, detect, capacity, compare, attack, serve, scan, mark, models, keygen, demo, train, export):
+COMMANDS = (embed, detect, capacity, compare, attack, serve, proxy, scan, mark, models, keygen, demo, train, export)
+for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
 

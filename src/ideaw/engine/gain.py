@@ -19,6 +19,10 @@ MarkLevel: TypeAlias = tuple[float | None, float | None]
 MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
 """SNRs that can be asked for."""
 
+SHORT_SECONDS, SHORT_BOOST_DB = 1.0, 3.0
+"""Audio of less than a second, and the first second of a live stream, is marked so much more strongly by hearing: half
+a second has half of the evidence (E88)."""
+
 MAX_ATTEMPTS = 10
 """How often the gain of a second that rounding made too strong is lowered, before the second is left unmarked."""
 

@@ -50,10 +50,10 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
             backlog=BACKLOG,
         )
         _log_to_stderr()
-        _Server(config, lambda: ready(address_of(listening))).run(sockets=[listening])
+        Server(config, lambda: ready(address_of(listening))).run(sockets=[listening])
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Says when it is ready, and ends well when it is asked to: uvicorn would end by the signal itself."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:

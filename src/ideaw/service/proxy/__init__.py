@@ -1,0 +1,1 @@
+"""`ideaw proxy`: marks what a speech server answers, while it streams through, and passes all else on."""
