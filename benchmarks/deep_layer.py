@@ -42,6 +42,8 @@ from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
 from ideaw.deep.words import Word
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Message
+from ideaw.quality.fidelity import pesq, visqol
+from ideaw.quality.modulation import modulation_audibility
 
 Audio = NDArray[np.floating]
 
@@ -62,10 +64,15 @@ class Piece:
     message: bytes
 
 
+def read_clips(folder: Path, kind: str, count: int) -> list[Audio]:
+    """The last `count` clips of a kind."""
+    paths = sorted(folder.glob(f"{kind}-*.flac"))
+    return [soundfile.read(path)[0] for path in paths[len(paths) % 2 :][-count:]]
+
+
 def pieces(folder: Path, kind: str, pairs: int) -> list[Audio]:
     """The last `pairs` pairs of clips of a kind, joined."""
-    paths = sorted(folder.glob(f"{kind}-*.flac"))
-    clips = [soundfile.read(path)[0] for path in paths[len(paths) % 2 :][-2 * pairs :]]
+    clips = read_clips(folder, kind, 2 * pairs)
     return [np.concatenate(clips[index : index + 2])[: 16 * SAMPLE_RATE] for index in range(0, len(clips), 2)]
 
 
@@ -167,25 +174,20 @@ def _rates(heard: list[tuple[Piece, Audio]], speeds: str) -> dict[str, Any]:
 
 
 def quality(originals: list[Audio]) -> Iterator[dict[str, Any]]:
-    """What measures of quality say about each layer and both."""
-    from pesq import pesq
-
-    from ideaw.quality.fidelity import visqol
-    from ideaw.quality.modulation import modulation_audibility
-
+    """What measures of quality say about each layer and both, of single clips: PESQ loses its way where two meet."""
     for layers in ("deep", "fast,deep", "fast"):
         made = mark(originals, layers)
-        short = [(piece.original[: 8 * SAMPLE_RATE], piece.marked[: 8 * SAMPLE_RATE]) for piece in made]
         heard = [modulation_audibility(piece.original, piece.marked) for piece in made]
         scores = {
-            "pesq": [pesq(SAMPLE_RATE, piece.original, piece.marked, "wb") for piece in made],
-            "visqol": [visqol(*pair) for pair in short],
+            "pesq": [pesq(piece.original, piece.marked) for piece in made],
+            "visqol": [visqol(piece.original, piece.marked) for piece in made],
         }
         yield {
             "layers": layers,
             "trials": len(made),
-            **{f"{name}_mean": float(np.mean(values)) for name, values in scores.items()},
-            **{f"{name}_lowest": float(min(values)) for name, values in scores.items()},
+            **{f"{name}_mean": float(np.nanmean(values)) for name, values in scores.items()},
+            **{f"{name}_lowest": float(np.nanmin(values)) for name, values in scores.items()},
+            **{f"{name}_values": [round(value, 3) for value in values] for name, values in scores.items()},
             "modulation_percentile_99": float(max(each.percentile_99 for each in heard)),
             "modulation_worst": float(max(each.worst for each in heard)),
         }
@@ -212,8 +214,6 @@ def alarms(originals: list[Audio], keys: int) -> Iterator[dict[str, Any]]:
 
 def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:
     """Rates against the largest gain of a tile."""
-    from ideaw.quality.fidelity import visqol
-
     rows, rng = attacks(lyra), np.random.default_rng(22)
     names = [name for name in ("Lyra 6", "Lyra 3.2", "GSM", "Opus 8 voip", "noise 10 dB") if name in rows]
     for largest in (1.0, 1.5, 2.25, 3.25, 4.5, 6.0):
@@ -389,7 +389,7 @@ def main() -> None:
     found = {
         "rates": lambda: measure(mark(originals), attacks(arguments.lyra), "none"),
         "edits": lambda: measure(mark(originals), edits(), "all"),
-        "quality": lambda: quality(originals),
+        "quality": lambda: quality(read_clips(arguments.folder, arguments.kind, 2 * arguments.pairs)),
         "alarms": lambda: alarms(originals, arguments.keys),
         "frontier": lambda: frontier(originals, arguments.lyra),
         "security": lambda: security(originals),

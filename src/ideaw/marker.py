@@ -4,8 +4,9 @@ Marking: samples → 16 kHz → the network's residual → back to their rate �
 Detection: the mix at 16 kHz → locating code → message; else channels apart, and other speeds (`detector.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,19 @@ from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.write import check_distinct, create_audio, stored_step
-from ideaw.detector import STREAM_ANSWER_SECONDS
-from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, embed_blocks, stream_block_seconds
+from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
+from ideaw.engine.embedder import STREAM_LATENCY_SECONDS, Embedder, EmbedSettings, embed_blocks, stream_block_seconds
+from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.layered_detector import LayeredDetector, check_expected
-from ideaw.layered_embedder import EmbedRequest
+from ideaw.layered_embedder import StartStage, start_in_layers
 from ideaw.layers import DEFAULT_LAYERS, LayersLike, check_layers
 from ideaw.models import find_model
-from ideaw.payload.message import Message, MessageLike
+from ideaw.payload.framing import plan_blocks
+from ideaw.payload.message import Message, MessageLike, Plan
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
 
@@ -83,10 +86,12 @@ class Marker(SegmentMarker):
             IdeawError: `snr` or `audibility` is out of range, or both are given; a layer is not known.
         """
         floats = as_float(array := np.asarray(samples))
-        rate, request = check_samples(floats, rate), self._request(message, layers, snr, audibility)
-        request.check_seconds(seconds := len(array) / rate)
-        first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
-        embedder = request.start(rate, None, seconds, first_tile, floats.shape[1], quantisation_step(array.dtype))
+        rate, plan = check_samples(floats, rate), self._plan(message, layers)
+        plan.check_seconds(seconds := len(array) / rate)
+        fast = partial(self._embedder, plan, rate, (snr, audibility), None)
+        whole = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
+        start = self._in_layers(layers, fast, message, rate, seconds, whole)
+        embedder = start(floats.shape[1], quantisation_step(array.dtype))
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
@@ -131,9 +136,9 @@ class Marker(SegmentMarker):
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
         """
-        request, rate = self._request(message, layers, snr, audibility), integer_rate(rate)
-        request.check_seconds(None)
-        start = partial(request.start, rate, stream_block_seconds(latency), None, 0)
+        plan, rate, block_seconds = self._plan(message, layers), integer_rate(rate), stream_block_seconds(latency)
+        fast = partial(self._embedder, plan, rate, (snr, audibility), block_seconds)
+        start = self._in_layers(layers, fast, message, rate, None, None)
         yield from embed_blocks(blocks, ARRAY_BLOCK_SECONDS * rate, start)
 
     @single_threaded_blas()
@@ -159,18 +164,19 @@ class Marker(SegmentMarker):
             AudioError, MessageError, FileError: as `embed`; too long, or a file cannot be read or written.
         """
         check_distinct(source, target)
-        request = self._request(message, layers, snr, audibility)
+        plan = self._plan(message, layers)
         with open_audio(source) as recording:
             rate, channels, length = recording.rate, recording.channels, recording.num_samples
             check_source(rate, channels, length, longest)
-            request.check_seconds(seconds := None if length is None else length / rate)
+            plan.check_seconds(seconds := inf if length is None else length / rate)
             step = stored_step(target, recording.encoding)
-            first_tile = request.choose_start(read_blocks(source, longest), rate, seconds)
-            embedder = request.start(rate, None, seconds, first_tile, channels, step)
+            fast = partial(self._embedder, plan, rate, (snr, audibility), None)
+            start = self._in_layers(layers, fast, message, rate, seconds, partial(read_blocks, source, longest))
+            embedder = start(channels, step)
             with create_audio(target, rate, channels, recording.encoding, length) as write:
                 for marked in embedder.run(with_progress(recording.checked_blocks(longest), length, progress)):
                     write(marked)
-                request.check_seconds(embedder.length / rate)
+                plan.check_seconds(embedder.length / rate)
                 embedder.check()
         if progress:
             progress(1.0)
@@ -252,16 +258,38 @@ class Marker(SegmentMarker):
         blocks = partial(read_blocks, path, longest)
         return self._detector(keys, speeds, layers, expected).detect(blocks, rate, channels, length, progress)
 
-    def _request(
-        self, message: MessageLike, layers: LayersLike, snr: float | None, audibility: float | None
-    ) -> EmbedRequest:
-        level = snr, audibility
-        return EmbedRequest(self.network, self._channels, self._key, Message.of(message), check_layers(layers), level)
+    def _plan(self, message: MessageLike, layers: LayersLike) -> Plan:
+        content, bits = Message.of(message), self.network.card.message_bits
+        if layers != DEFAULT_LAYERS and "fast" not in check_layers(layers):
+            return Plan(np.empty((0, bits), np.uint8))  # the deep layer has a tag for every message
+        return content.plan(bits, self._key) if content.fits(bits) else plan_blocks(content, bits, self._key)
+
+    def _embedder(
+        self, plan: Plan, rate: int, level: MarkLevel, block_seconds: int | None, channels: int, step: float
+    ) -> Embedder:
+        snr, audibility = check_level(*level, self.network.card.audibility)
+        settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0)
+        return Embedder(self.network, self._channels, plan.period_payloads, settings)
+
+    def _in_layers(
+        self,
+        layers: LayersLike,
+        fast: StartStage,
+        message: MessageLike,
+        rate: int,
+        seconds: float | None,
+        open_blocks: Callable[[], Iterable[NDArray[np.floating]]] | None,
+    ) -> StartStage:
+        if layers == DEFAULT_LAYERS:
+            return fast
+        return start_in_layers(check_layers(layers), fast, Message.of(message), self._key, rate, seconds, open_blocks)
 
     def _detector(
         self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]
-    ) -> LayeredDetector:
+    ) -> Detector | LayeredDetector:
         wanted = [self._key] if keys is None else list(map(require_key, keys))
+        if layers == DEFAULT_LAYERS and expected == ():
+            return Detector(self.network, wanted, speeds)
         return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -38,6 +38,9 @@ class Stage(Protocol):
     def length(self) -> int:
         """Samples per channel that were pushed."""
 
+    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """All of the audio at once: the samples of its blocks, as they become final, to the last."""
+
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """Feed the next samples; returns those that are final."""
 
