@@ -6,6 +6,9 @@
     python benchmarks/deep_layer.py alarms FOLDER …
     python benchmarks/deep_layer.py frontier FOLDER --lyra WEIGHTS …
     python benchmarks/deep_layer.py security FOLDER …
+    python benchmarks/deep_layer.py costs FOLDER …
+    python benchmarks/deep_layer.py streams FOLDER …
+    python benchmarks/deep_layer.py stereo FOLDER_OF_FULL_RATE_FILES …
 
 FOLDER holds clips named KIND-NUMBER; two that follow each other are joined, so that pieces are 10 to 16 s long. Every
 piece gets a random key and a message of two bytes, in both layers. A row is skipped, with a line, where a package or
@@ -17,6 +20,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,8 @@ from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
 from ideaw.deep.words import Word
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Message
+from ideaw.quality.fidelity import pesq, visqol
+from ideaw.quality.modulation import modulation_audibility
 
 Audio = NDArray[np.floating]
 
@@ -58,10 +64,15 @@ class Piece:
     message: bytes
 
 
+def read_clips(folder: Path, kind: str, count: int) -> list[Audio]:
+    """The last `count` clips of a kind."""
+    paths = sorted(folder.glob(f"{kind}-*.flac"))
+    return [soundfile.read(path)[0] for path in paths[len(paths) % 2 :][-count:]]
+
+
 def pieces(folder: Path, kind: str, pairs: int) -> list[Audio]:
     """The last `pairs` pairs of clips of a kind, joined."""
-    paths = sorted(folder.glob(f"{kind}-*.flac"))
-    clips = [soundfile.read(path)[0] for path in paths[len(paths) % 2 :][-2 * pairs :]]
+    clips = read_clips(folder, kind, 2 * pairs)
     return [np.concatenate(clips[index : index + 2])[: 16 * SAMPLE_RATE] for index in range(0, len(clips), 2)]
 
 
@@ -163,25 +174,20 @@ def _rates(heard: list[tuple[Piece, Audio]], speeds: str) -> dict[str, Any]:
 
 
 def quality(originals: list[Audio]) -> Iterator[dict[str, Any]]:
-    """What measures of quality say about each layer and both."""
-    from pesq import pesq
-
-    from ideaw.quality.fidelity import visqol
-    from ideaw.quality.modulation import modulation_audibility
-
+    """What measures of quality say about each layer and both, of single clips: PESQ loses its way where two meet."""
     for layers in ("deep", "fast,deep", "fast"):
         made = mark(originals, layers)
-        short = [(piece.original[: 8 * SAMPLE_RATE], piece.marked[: 8 * SAMPLE_RATE]) for piece in made]
         heard = [modulation_audibility(piece.original, piece.marked) for piece in made]
         scores = {
-            "pesq": [pesq(SAMPLE_RATE, piece.original, piece.marked, "wb") for piece in made],
-            "visqol": [visqol(*pair) for pair in short],
+            "pesq": [pesq(piece.original, piece.marked) for piece in made],
+            "visqol": [visqol(piece.original, piece.marked) for piece in made],
         }
         yield {
             "layers": layers,
             "trials": len(made),
-            **{f"{name}_mean": float(np.mean(values)) for name, values in scores.items()},
-            **{f"{name}_lowest": float(min(values)) for name, values in scores.items()},
+            **{f"{name}_mean": float(np.nanmean(values)) for name, values in scores.items()},
+            **{f"{name}_lowest": float(np.nanmin(values)) for name, values in scores.items()},
+            **{f"{name}_values": [round(value, 3) for value in values] for name, values in scores.items()},
             "modulation_percentile_99": float(max(each.percentile_99 for each in heard)),
             "modulation_worst": float(max(each.worst for each in heard)),
         }
@@ -208,8 +214,6 @@ def alarms(originals: list[Audio], keys: int) -> Iterator[dict[str, Any]]:
 
 def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:
     """Rates against the largest gain of a tile."""
-    from ideaw.quality.fidelity import visqol
-
     rows, rng = attacks(lyra), np.random.default_rng(22)
     names = [name for name in ("Lyra 6", "Lyra 3.2", "GSM", "Opus 8 voip", "noise 10 dB") if name in rows]
     for largest in (1.0, 1.5, 2.25, 3.25, 4.5, 6.0):
@@ -219,6 +223,77 @@ def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, An
         heard = [(piece, rows[name](piece.marked)) for name in names for piece in made]
         score = float(np.mean([visqol(*pair) for pair in pairs]))
         yield {"max_gain_db": largest, "visqol_mean": score, "rows": names} | _rates(heard, "none")
+
+
+def costs(originals: list[Audio]) -> Iterator[dict[str, Any]]:
+    """CPU time for each second of audio at 16 kHz, in one process: of a piece, and of a minute of them."""
+    marker = ideaw.load(threads=1)
+    minute = np.concatenate([*originals] * 4)[: 60 * SAMPLE_RATE]
+    for length, audio in (("a piece", originals[0]), ("a minute", minute)):
+        milliseconds = 1000 * SAMPLE_RATE / len(audio)
+        mark_deep, mark_fast = (
+            partial(marker.embed, audio, SAMPLE_RATE, "hi", layers=name) for name in ("deep", "fast")
+        )
+        jobs: dict[str, Callable[[], object]] = {"mark, deep": mark_deep, "mark, fast": mark_fast}
+        for speeds in ("none", "near", "all"):
+            searched = partial(marker.detect, audio, SAMPLE_RATE, layers="deep", speeds=speeds)
+            jobs[f"search, deep, speeds {speeds}"] = searched
+        for job, run in jobs.items():
+            run()
+            times = []
+            for _ in range(3):
+                begun = time.process_time()
+                run()
+                times.append(time.process_time() - begun)
+            yield {"audio": length, "job": job, "seconds": len(audio) / SAMPLE_RATE, "ms": min(times) * milliseconds}
+
+
+def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:
+    """What it costs not to choose where periods begin, as in a stream."""
+    rng, rows = np.random.default_rng(22), attacks(lyra)
+    keys = [(ideaw.Key(rng.bytes(16)), rng.bytes(2)) for _ in originals]
+    for start in ("chosen from the whole", "not chosen"):
+        made = []
+        for original, (key, message) in zip(originals, keys, strict=True):
+            pattern, word = KeyPattern(key), Word.of(Message(message), key)
+            place = choose_start(pattern, word, [original[:, None]], SAMPLE_RATE) if start != "not chosen" else 0
+            made.append(Piece(original, _marked_from(original, pattern, word, place), key, message))
+        for name in ("none", "Lyra 6", "GSM"):
+            if name in rows:
+                heard = [(piece, rows[name](piece.marked)) for piece in made]
+                yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
+
+
+def stereo(folder: Path, lyra: Path | None) -> Iterator[dict[str, Any]]:
+    """Stereo and full-rate files: their channels apart and mixed, MP3, and codecs of their mix."""
+    rng, made = np.random.default_rng(22), []
+    for path in sorted(folder.glob("*.flac")):
+        samples, rate = soundfile.read(path, always_2d=True)
+        key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
+        marked = ideaw.load(key=key, threads=1).embed(samples[: 15 * rate], rate, message, layers="fast,deep")
+        made.append((rate, Piece(samples, marked, key, message)))
+
+    def at_16k(audio: Audio, rate: int) -> Audio:
+        return soxr.resample(audio.mean(1) if audio.ndim == 2 else audio, rate, SAMPLE_RATE)
+
+    ways: dict[str, Callable[[Audio, int], Audio]] = {
+        "mix": lambda audio, rate: at_16k(audio, rate),
+        "first channel": lambda audio, rate: at_16k(audio[:, 0], rate),
+        "last channel": lambda audio, rate: at_16k(audio[:, -1], rate),
+        "MP3 64, mix": lambda audio, rate: at_16k(catalogue.run("mp3", audio, rate, 1), rate),
+    }
+    ways |= {
+        f"mix, {name}": lambda audio, rate, attack=attack: attack(at_16k(audio, rate))
+        for name, attack in resyntheses(lyra).items()
+        if name != "WORLD"
+    }
+    for name, way in ways.items():
+        try:
+            heard = [(piece, way(piece.marked, rate)) for rate, piece in made]
+        except IdeawError as problem:
+            print(f"{name}: skipped: {problem}")
+            continue
+        yield {"attack": name} | _rates(heard, "none")
 
 
 def security(originals: list[Audio]) -> Iterator[dict[str, Any]]:
@@ -298,7 +373,9 @@ def _marked_from(original: Audio, pattern: KeyPattern, word: Word, start: int) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rates", "edits", "quality", "alarms", "frontier", "security"])
+    parser.add_argument(
+        "what", choices=["rates", "edits", "quality", "alarms", "frontier", "security", "costs", "streams", "stereo"]
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kind", default="speech")
     parser.add_argument("--pairs", type=int, default=12)
@@ -306,16 +383,19 @@ def main() -> None:
     parser.add_argument("--lyra", type=Path, help="folder of Lyra's weights; without it its rows are skipped")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    originals = pieces(arguments.folder, arguments.kind, arguments.pairs)
-    if arguments.lyra is None and arguments.what in ("rates", "frontier"):
+    originals = [] if arguments.what == "stereo" else pieces(arguments.folder, arguments.kind, arguments.pairs)
+    if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
         print("Lyra: skipped: give the folder of its weights with --lyra")
     found = {
         "rates": lambda: measure(mark(originals), attacks(arguments.lyra), "none"),
         "edits": lambda: measure(mark(originals), edits(), "all"),
-        "quality": lambda: quality(originals),
+        "quality": lambda: quality(read_clips(arguments.folder, arguments.kind, 2 * arguments.pairs)),
         "alarms": lambda: alarms(originals, arguments.keys),
         "frontier": lambda: frontier(originals, arguments.lyra),
         "security": lambda: security(originals),
+        "costs": lambda: costs(originals),
+        "streams": lambda: streams(originals, arguments.lyra),
+        "stereo": lambda: stereo(arguments.folder, arguments.lyra),
     }[arguments.what]()
     rows, begun = [], time.process_time()
     for row in found:

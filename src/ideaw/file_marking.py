@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ideaw.audio import atomic
-from ideaw.audio.blocks import Progress, with_progress
+from ideaw.audio.blocks import Progress, run_stage, with_progress
 from ideaw.audio.read import Source, open_audio, read_blocks
 from ideaw.audio.samples import check_source
 from ideaw.audio.write import (
@@ -128,7 +128,8 @@ class FileMarking:
                 overwrite=self.overwrite,
                 into=into,
             ) as write:
-                for marked in embedder.run(with_progress(opened.checked_blocks(self.longest), length, progress)):
+                blocks = with_progress(opened.checked_blocks(self.longest), length, progress)
+                for marked in run_stage(embedder, blocks):
                     write(marked)
                 self.request.check_seconds(embedder.length / rate)
                 self.request.check_marked(embedder)

@@ -82,7 +82,7 @@ class EmbedRequest:
             if seconds is not None:
                 check_length(seconds, 1, least=self.network.card.min_seconds)
 
-    def check_marked(self, stages: Stages) -> None:
+    def check_marked(self, stages: Stage) -> None:
         """What only the end of whole audio can tell.
 
         Raises:
@@ -108,8 +108,8 @@ class EmbedRequest:
         seconds: float | None = None,
         first_tile: int = 0,
         latency: float | None = None,
-    ) -> Stages:
-        """The stages that mark audio.
+    ) -> Stage:
+        """What marks audio: a stage for each layer, one after another.
 
         Args:
             rate: sampling rate in Hz.
@@ -132,7 +132,7 @@ class EmbedRequest:
             stages.append(DeepEmbedder(self._pattern, self._word(seconds), settings, first_tile))
         if "fast" in self.layers:
             stages.append(self._start_fast(rate, channels, step, companding, seconds, latency))
-        return Stages(stages)
+        return stages[0] if len(stages) == 1 else Stages(stages)
 
     def _start_fast(
         self,
@@ -142,7 +142,7 @@ class EmbedRequest:
         companding: str | None,
         seconds: float | None,
         latency: float | None,
-    ) -> LiveEmbedder | Embedder:
+    ) -> Stage:
         boost = SHORT_BOOST_DB if seconds is not None and seconds < SHORT_SECONDS else 0.0
         snr, audibility = check_level(*self.level, self.network.card.audibility + boost)
         whole = latency is None or latency >= MIN_WHOLE_LATENCY_SECONDS

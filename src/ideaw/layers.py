@@ -1,6 +1,6 @@
 """The layers of a mark, by name: the network's fast one and the slow deep one; and stages one after another."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -54,11 +54,6 @@ class Stages:
     def marked_seconds(self) -> float:
         """How much of the audio holds a mark, of the last layer."""
         return self._stages[-1].marked_seconds
-
-    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        """All of the audio at once: the marked samples of its blocks, as they become final, to the last."""
-        yield from (marked for block in blocks if len(marked := self.push(block)))
-        yield self.finish()
 
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """Feed the next samples; returns the marked samples that are final, of the same type."""

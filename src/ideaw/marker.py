@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, split_blocks, with_progress
+from ideaw.audio.blocks import ARRAY_BLOCK_SECONDS, Progress, run_stage, split_blocks, with_progress
 from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
@@ -93,7 +93,7 @@ class Marker(SegmentMarker):
         step = quantisation_step(array.dtype)
         embedder = request.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
-        marked = np.concatenate(list(embedder.run(blocks)))
+        marked = np.concatenate(list(run_stage(embedder, blocks)))
         request.check_marked(embedder)
         return marked
 

@@ -133,6 +133,7 @@ def test_json_says_what_was_found_and_where(
         "model": "46+10",
         "snr": 30,
         "audibility": None,
+        "layers": ["fast"],
     }
 
     found = json.loads(run("detect", target, "--json").out)

@@ -56,6 +56,12 @@ class Stage(Protocol):
         """Raise `AudioError` for what only the end can tell."""
 
 
+def run_stage(stage: Stage, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """All of the audio at once: what a stage makes of its blocks, as it becomes final, to the last."""
+    yield from (changed for block in blocks if len(changed := stage.push(block)))
+    yield stage.finish()
+
+
 class SampleBuffer:
     """FIFO of samples, `(n,)` or `(n, channels)` of any dtype, each addressed by its absolute position.
 

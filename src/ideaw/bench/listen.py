@@ -24,6 +24,7 @@ from ideaw.bench.cache import write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, evenly_spaced, list_audio_files
 from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import AudioError, FileError
+from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 
 LISTEN_FILE = "listen.html"
@@ -66,6 +67,7 @@ def run(
     seconds: float = 6.0,
     progress: Progress | None = None,
     audibility: float | None = None,
+    layers: LayersLike = DEFAULT_LAYERS,
 ) -> Page:
     """Write the listening test of the files under `data` as `listen.html` into the folder `out`.
 
@@ -73,6 +75,7 @@ def run(
         data, out, model, progress: As for the other benchmarks; `out` is made if it does not exist.
         snr: In dB, that every second keeps at least, instead of the audibility.
         audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
+        layers: Of the mark that is listened to.
         limit: At most so many files, evenly spaced among those that are long enough.
         seconds: Of each clip, taken from the middle of its file.
 
@@ -89,7 +92,7 @@ def run(
     atomic.check_writable(page)
     chosen = [long_enough[i] for i in evenly_spaced(len(long_enough), limit)]
     named = {path.relative_to(data).as_posix(): path for path in chosen}
-    write_page(page, marker, named, seconds, (snr, audibility), progress)
+    write_page(page, marker, named, seconds, (snr, audibility), progress, layers=layers)
     return Page(page, marker.card.name, len(named), len(paths) - len(long_enough))
 
 
@@ -101,6 +104,7 @@ def write_page(
     level: MarkLevel = (None, None),
     progress: Progress | None = None,
     home: str | None = None,
+    layers: LayersLike = DEFAULT_LAYERS,
 ) -> None:
     """Write the listening test as the file `page`.
 
@@ -110,6 +114,7 @@ def write_page(
         seconds, progress: As for `run`.
         level: SNR and audibility, as for `run`.
         home: Address of the page that the test belongs to, for a link.
+        layers: Of the mark that is listened to.
 
     Raises:
         FileError, AudioError: As `run`.
@@ -117,7 +122,7 @@ def write_page(
     snr, audibility = level = check_level(*level, marker.card.audibility)
     clips = []
     for name, path in named.items():
-        clip = make_versions(marker, path, seconds, level)
+        clip = make_versions(marker, path, seconds, level, layers)
         about = {"name": name, "rate": clip.rate, "snr": round(clip.snr, 2)}
         clips.append(about | {version: _flac(samples, clip.rate) for version, samples in clip.sounds.items()})
         if progress:
@@ -129,16 +134,23 @@ def write_page(
     write_text(page, template.replace("@DATA@", data.replace("<", "\\u003c")))  # no name ends the script element
 
 
-def make_versions(marker: Marker, path: Path, seconds: float, level: MarkLevel = (None, None)) -> Versions:
+def make_versions(
+    marker: Marker,
+    path: Path,
+    seconds: float,
+    level: MarkLevel = (None, None),
+    layers: LayersLike = DEFAULT_LAYERS,
+) -> Versions:
     """The middle of a file: plain, marked, and with a mark louder by `ANCHOR_DB`; arguments and errors as of `run`.
 
     Where the anchor would clip, all three are made fainter by the same factor. All fade in and out alike.
     """
     host, rate = excerpt(path, seconds)
     try:
-        residual = marker.embed(host, rate, SHORT_MESSAGE, snr=level[0], audibility=level[1]) - host
+        marked = marker.embed(host, rate, SHORT_MESSAGE, snr=level[0], audibility=level[1], layers=layers)
     except AudioError as problem:
         raise AudioError(f"{path}: {problem}") from problem
+    residual = marked - host
     gains = {"host": 0, "marked": 1, "anchor": 10 ** (ANCHOR_DB / 20)}
     versions = {name: host + gain * residual for name, gain in gains.items()}
     peak = max(np.abs(version).max() for version in versions.values()) / (1 - LISTEN_STEP)

@@ -120,6 +120,7 @@ def listen(
     model: options.Model = None,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
+    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
     limit: FileLimit = 10,
     seconds: Annotated[float, typer.Option(min=1, max=60, help="Seconds of each clip.")] = 6.0,
 ) -> None:
@@ -127,7 +128,7 @@ def listen(
     from ideaw.bench.listen import run
 
     with console.progress("marking clips") as progress:
-        page = run(data, out, model, snr, limit, seconds, progress, audibility)
+        page = run(data, out, model, snr, limit, seconds, progress, audibility, layers)
     left_out = f"; {page.too_short} shorter files left out" if page.too_short else ""
     console.say(f"{page.path}: model {page.model}, {page.clips} clips of {seconds:g} s{left_out}; open it in a browser")
 

@@ -42,6 +42,11 @@ DEEP_STREAM_LATENCY_SECONDS = 3.0
 """Most that a sample of a stream waits here: a block, its context, a window, and what resampling keeps back."""
 
 
+PEAK_CEILING, LEAST_PEAK_GAIN = 1.0, 0.25
+"""Full scale, which changes that would exceed it are weakened to keep; but not to less than this share, since limited
+music is there all the time: what is left over is clipped."""
+
+
 @dataclass(frozen=True)
 class DeepSettings:
     """Properties of the audio and of its deep mark."""
@@ -81,7 +86,7 @@ class DeepEmbedder:
         self._skip = HALF_WINDOW_SAMPLES
         """Samples of what was synthesised that lie before the audio."""
         self._nothing: NDArray[Any] = np.empty(0)
-        self._energy, self._marked = 0.0, 0
+        self._energy, self._peak_gain, self._marked = 0.0, 1.0, 0
 
     @property
     def latency(self) -> float:
@@ -149,8 +154,32 @@ class DeepEmbedder:
         self._tiles += count
         self._last_tile = gains[own.stop - 1]
         self._audio_16k.drop_before((self._tiles - CONTEXT_TILES) * TILE_SAMPLES - HALF_WINDOW_SAMPLES)
+        self._limit_peaks(settled, own.start * TILE_SAMPLES, audio)
         skipped, self._skip = min(self._skip, len(settled)), max(self._skip - len(settled), 0)
         return np.asarray(settled[skipped:])
+
+    def _limit_peaks(self, change: NDArray[np.float32], start: int, audio: NDArray[np.float32]) -> None:
+        """Weaken the change (n, channels), in place, where it would carry samples beyond full scale.
+
+        Args:
+            change: what is added to the audio from row `start` of `audio` on, both beginning with a whole frame.
+            start: see there.
+            audio: (m, channels) host.
+        """
+        host = audio[start : start + len(change)]
+        room = np.maximum(PEAK_CEILING - np.abs(host), 0) / np.maximum(np.abs(change), np.finfo(np.float32).tiny)
+        outward = np.sign(host) == np.sign(change)
+        most = (
+            np.where(outward, np.clip(room, LEAST_PEAK_GAIN, 1), 1)
+            .reshape(-1, CELL_HOP_SAMPLES, change.shape[1])
+            .min((1, 2))
+        )
+        inner = np.minimum(most[:-1], most[1:])
+        borders = np.concatenate([[min(self._peak_gain, most[0])], inner, most[-1:]])
+        self._peak_gain = float(most[-1])
+        moments = (np.arange(CELL_HOP_SAMPLES) + 0.5) / CELL_HOP_SAMPLES
+        gain = borders[:-1, None] + np.diff(borders)[:, None] * moments
+        change *= gain.astype(np.float32).reshape(-1, 1)
 
     def _add(self, count: int) -> NDArray[Any]:
         """The next marked samples."""

@@ -24,6 +24,10 @@ TARGET_DB = -2.0
 MAX_GAIN_DB = 3.5
 """Largest gain of a tile, where it is loud; ViSQOL falls with it, and 4.85 is kept (E80)."""
 
+MAX_RMS_GAIN_DB = 1.75
+"""Largest root mean square of the gains of a block's tiles, before hearing lowers them: speech has about this by its
+pauses, music that is loud everywhere would have half as much again, and a lower ViSQOL."""
+
 ROUNDS = 3
 """Rounds of correction; the last only lowers."""
 
@@ -56,7 +60,7 @@ def tile_gains(
     floor = loudest * 10 ** (INAUDIBLE_LEVEL_DB / 20) + _MIN_AMPLITUDE
     limits = thresholds(modulation_powers(host, CELLS_PER_SECOND), np.maximum(levels, floor))
     audible = levels > floor
-    most = MAX_GAIN_DB * _loudness(power)
+    most = _largest_gains(power)
     depth = most
     for left in reversed(range(ROUNDS)):
         gains = bin_gains(tile_course(signs * depth))
@@ -90,10 +94,11 @@ def bin_gains(course: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.exp((course * _NEPER_PER_DB) @ gain_bands())
 
 
-def _loudness(power: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(channels, frames, CELL_BINS) powers → (tiles, NUM_MEL_BANDS) share of each tile that is loud in its band."""
+def _largest_gains(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(channels, frames, CELL_BINS) powers → (tiles, NUM_MEL_BANDS) largest gain in dB of each tile."""
     bands = (power.sum(0) @ measuring_bands()).reshape(-1, TILE_CELLS, NUM_MEL_BANDS).mean(1)
-    return loud_share(bands, bands.mean(0))
+    most = MAX_GAIN_DB * loud_share(bands, bands.mean(0))
+    return np.asarray(most * min(1.0, MAX_RMS_GAIN_DB / max(float(np.sqrt(np.square(most).mean())), 1e-9)), np.float32)
 
 
 def _amplitudes(power: NDArray[np.float32]) -> NDArray[np.float32]:

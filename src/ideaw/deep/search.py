@@ -37,8 +37,8 @@ MIN_PIECE_CELLS = 3 * CELLS_PER_SECOND
 WHOLE_SHARE, PIECES_SHARE, SPEEDS_SHARE = 0.45, 0.05, 0.5
 """Shares of the error budget."""
 
-COARSE_CELL_STEP = 2
-"""Of the frames of a tile, every second is tried as its centre where many hypotheses are."""
+COARSE_CELL_STEP = 3
+"""Of the frames of a tile, every third is tried as its centre where many playbacks are; then all under the best."""
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,16 @@ class DeepSearch:
             return DeepFinding()
         power = powers(spectra).sum(0)
         spent = log(count_playbacks(self._speeds) / SPEEDS_SHARE)
-        coarse = self._best_playback(power, playbacks(self._speeds), spent)
+        coarse = self._best_playback(power, playbacks(self._speeds), spent, COARSE_CELL_STEP)
         around = tuple(Playback(coarse.playback.tempo * factor, coarse.playback.pitch) for factor in TEMPO_REFINEMENTS)
-        return min(coarse, self._best_playback(power, around, spent), key=_log_p)
+        return min(coarse, self._best_playback(power, around, spent, 1), key=_log_p)
 
-    def _best_playback(self, power: NDArray[np.float32], tried: tuple[Playback, ...], spent: float) -> DeepFinding:
+    def _best_playback(
+        self, power: NDArray[np.float32], tried: tuple[Playback, ...], spent: float, cell_step: int
+    ) -> DeepFinding:
         best = DeepFinding()
         for playback, values in evidence_of(power, tried):
-            found = self._test(fold(values), 0, self._cells, spent, COARSE_CELL_STEP)
+            found = self._test(fold(values), 0, self._cells, spent, cell_step)
             best = min(best, replace(found, playback=playback), key=_log_p)
         return best
 

@@ -17,14 +17,14 @@ from ideaw.deep.evidence import evidence
 TEMPO_RATIO = 1.005
 """Ratio of neighbouring tempos of the grid: over an excerpt of 20 s a tile is displaced by half of itself at most."""
 
-TEMPO_REFINEMENTS = (0.9985, 1.0015)
+TEMPO_REFINEMENTS = (0.9985, 1.0, 1.0015)
 """Factors that are tried around the best tempo of the grid."""
 
 TEMPO_STEPS = {"none": 0, "near": 12, "all": 44}
 """Name of a set of speeds → steps of the grid on either side: up to 6 %, and from 0.8 to 1.25."""
 
-SAME_PITCH_STEPS = 2
-"""Steps within which tempo and speed need not be told apart: bands are displaced by less than a tenth."""
+SAME_PITCH_STEPS = 4
+"""Steps within which tempo and speed need not be told apart: bands are displaced by a tenth at most."""
 
 PITCH_QUARTERTONES = (-4, -3, -2, -1, 1, 2, 3, 4)
 """Pitches at the original tempo, in quarter tones."""

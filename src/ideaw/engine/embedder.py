@@ -6,7 +6,6 @@ audio, never by what happened to arrive together, so the result is the same to t
 and with any number of threads up to rounding.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -78,11 +77,6 @@ class Embedder:
         """No samples, in the shape and type of those that are marked."""
         self._settled = 0
         """Seconds whose gain is known."""
-
-    def run(self, blocks: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        """All of the audio at once: the marked samples of its blocks, as they become final, to the last."""
-        yield from (marked for block in blocks if len(marked := self.push(block)))
-        yield self.finish()
 
     def push(self, block: NDArray[Any]) -> NDArray[Any]:
         """Feed the next samples; returns the marked samples that are final, of the same type."""
