@@ -20,6 +20,11 @@
     make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/load.py --json docs/results/load.json
     python benchmarks/load.py --again --json docs/results/load-again.json
+    for engine in local ray; do
+        python benchmarks/catalogue.py faults --engine $engine
+        python benchmarks/catalogue.py overhead --engine $engine
+    done
+    for what in scaling listening cache; do python benchmarks/catalogue.py $what; done
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -145,6 +150,14 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "locating": tables.locating_table,
     "speed": tables.speed_table,
     "load": tables.load_table,
+    "catalogue-faults": tables.catalogue_faults_table,
+    "catalogue-overhead": tables.catalogue_overhead_table,
+    "catalogue-scaling": tables.catalogue_scaling_table,
+    "catalogue-listening": tables.catalogue_listening_table,
+    "catalogue-probes": tables.catalogue_probes_table,
+    "catalogue-cache": tables.catalogue_cache_table,
+    "catalogue-losses": tables.catalogue_losses_table,
+    "catalogue-paper": tables.catalogue_paper_table,
     "protocols": tables.protocols_table,
     "security": tables.security_table,
 }

@@ -179,3 +179,65 @@ def test_the_comparison_says_what_was_not_measured(root: Path) -> None:
     shown = publish.readme("a\n<!-- comparison -->\nold\n<!-- /comparison -->\nb\n")
     assert shown == f"a\n<!-- comparison -->\n{text}<!-- /comparison -->\nb\n"
     assert publish.readme("no markers\n") == "no markers\n"
+
+
+FAULTS = {"files": 2000, "workers_killed": 12, "drivers_killed": 4, "refusals": 99, "rows": 2000, "distinct": 2000}
+CATALOGUE: dict[str, Any] = {
+    "faults": {"ray": FAULTS | {"wrong": [], "statuses": {"found": 1882, "error": 118}}},
+    "overhead": {
+        "local": {
+            **{"files": 2000, "seconds": 8.0, "start_cpu": 2.0, "detection_cpu": 90.0, "engine_cpu": 10.0},
+            "share": 0.1,
+        }
+    },
+    "scaling": {"files": 200, "turns": [{}], "times_one_worker": 1.9, "cpu_ratio": 1.0, "cores": 2, "load_before": 0.1},
+    "listening": {
+        "hours": 1.0,
+        "rows": [
+            {
+                "marked": "nowhere",
+                "file": "mp3",
+                "mode": mode,
+                "status": "none",
+                "heard_seconds": heard,
+                "cpu_seconds": cpu,
+            }
+            for mode, heard, cpu in (("all", 3600, 36.0), ("12 probes", 120, 9.0))
+        ],
+        "missed": [{"marked_seconds": 60, "trials": 20, "probes": 12, "found": 5}],
+    },
+    "cache": {
+        **{"hours": 9.9, "keys": 1000, "bytes_per_hour": 4.4e6, "search_cpu": 270.0, "cpu_per_key": 0.27},
+        **{"listening_cpu": 160.0, "false_locations": 0},
+        "losses": [
+            {
+                **{"seconds": 12, "noise": 0.01, "files": 20},
+                "listened": {"found": 19, "unreadable": 0},
+                "cached": {"found": 12, "unreadable": 1},
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "row"),
+    [
+        ("faults", "faults", "| ray | 12 | 4 | 99 | 2,000 | 2,000 | 0 | 118 |"),
+        ("overhead", "overhead", "| local | 2.0 s | 90.0 s | 10.0 s | 10.0 % |"),
+        ("scaling", "scaling", "| files in a second | 1.90 |"),
+        ("listening", "listening", "| nowhere, MP3 | 12 probes | none | 120 s | 9.0 s | 75 % |"),
+        ("probes", "listening", "| 60 s | 5 of 20 |"),
+        ("cache", "cache", "| 1,000 keys over 10 h | 270 s of CPU |"),
+        ("losses", "cache", "| 12 s, noise 0.01 | 19 (+ 0 located) | 12 (+ 1 located) |"),
+    ],
+)
+def test_catalogues(root: Path, name: str, what: str, row: str) -> None:
+    assert row in (fragment(root, f"catalogue-{name}", CATALOGUE[what], f"catalogue-{what}.json") or "")
+
+
+def test_a_million_hours(root: Path) -> None:
+    assert fragment(root, "catalogue-paper", CATALOGUE["listening"], "catalogue-listening.json") is None
+    (root / "docs/results/catalogue-overhead.json").write_text(json.dumps(CATALOGUE["overhead"]))
+    # 36 s of CPU for an hour are 10,000 core-hours for a million, of which the engine takes a tenth more.
+    assert "| nowhere, all | 36.0 s | 11,111 | 463 | 444 € |" in publish.fragment("catalogue-paper")

@@ -1,8 +1,14 @@
 """A scan as users start it: every file has one row, a second run goes on, and what is wrong is one line before work."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -180,6 +186,36 @@ def test_a_long_track_is_heard_until_sure(tmp_path: Path, marked: NDArray[np.flo
         assert row["message"] == MESSAGE
 
 
+def test_a_web_server_is_a_source(clips: Path, tmp_path: Path) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(clips))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        (tmp_path / "list.txt").write_text(f"{address}/1.flac\n{address}/b/5.flac\n{address}/gone.flac\n")
+        ran = run("scan", tmp_path / "list.txt", "--out", tmp_path / "list", *QUICK)
+        assert ran.code == 0, ran.err
+        assert run("scan", f"{address}/b/", "--out", tmp_path / "folder", *QUICK).code == 0
+        server.shutdown()
+    assert rows(tmp_path / "list").column("message") == [MESSAGE, MESSAGE, None]
+    assert rows(tmp_path / "list").of("gone.flac")["error"] == f"{address}/gone.flac cannot be read: it does not exist"
+    assert rows(tmp_path / "folder").column("id") == ["4.flac", "5.flac", "6.flac", "7.flac"]
+
+
+def test_what_a_kill_left_incomplete_is_no_file(clips: Path, tmp_path: Path) -> None:
+    shutil.copy(clips / "1.flac", tmp_path / "1.flac")
+    shutil.copy(clips / "1.flac", tmp_path / ".ideaw-0123.flac")
+    assert run("scan", tmp_path, "--out", tmp_path / "job", *QUICK).code == 0
+    assert rows(tmp_path / "job").column("id") == ["1.flac"]
+
+
+def test_without_the_extra_one_line_says_what_to_install(clips: Path, tmp_path: Path) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ModuleNotFoundError('gone', name='pyarrow')")
+    command = [sys.executable, "-m", "ideaw", "scan", str(clips), "--out", str(tmp_path / "job")]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 2
+    assert done.stderr == 'ideaw: a scan needs pyarrow; install it with: pip install "ideaw[cluster]"\n'
+
+
 # What is wrong
 
 
@@ -245,4 +281,5 @@ def test_options_that_do_not_go_together_are_refused(clips: Path, tmp_path: Path
     assert "give a SOURCE and --out DIR" in one_line("scan")
     assert "--report sums up" in one_line("scan", clips, "--report", tmp_path)
     assert "is not the folder of a job" in one_line("scan", "--report", tmp_path)
+    assert "is an address of Ray" in one_line("scan", clips, "--out", tmp_path / "x", "--address", "127.0.0.1:6379")
     assert "--cache keeps" in one_line("scan", clips, "--out", tmp_path / "x", "--cache", "--probe", "2")

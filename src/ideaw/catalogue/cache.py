@@ -26,7 +26,7 @@ from ideaw.catalogue.shards import read_heard
 from ideaw.catalogue.storage import Storage, local_copy
 from ideaw.detector import Detector
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
+from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import FileError, IdeawError
 from ideaw.keys import Key
 from ideaw.modem.carriers import CODE_TILE_FRAMES
@@ -49,6 +49,9 @@ MAX_PRODUCTS = 1 << 25
 
 NUM_PHASES = FRAMES_PER_SECOND + 1
 """Hops that the seconds of a window may begin at, the one before its first included."""
+
+MAX_PLACES = 3
+"""Most places of a file that are listened to, each of another key."""
 
 MARGIN_SECONDS = 3
 """Seconds around a window that are listened to."""
@@ -211,12 +214,16 @@ class CacheSearcher:
         with single_threaded_blas():
             places = self._templates.locate(unpack(content, hops, rows))
         limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
-        located = [place for place in places if place.p_value < limit]
-        if not located:
-            p = min((place.p_value for place in places), default=1.0)
-            return Detection("none", None, p, [], ()), Cost(seconds, 0.0, "cache", time.process_time() - began)
-        detection, listened = self._listen(entry, located[0], limit, seconds)
-        return detection, Cost(seconds, listened, "cache", time.process_time() - began)
+        p = min((place.p_value for place in places), default=1.0)
+        best, listened = Detection("none", None, p, [], ()), 0.0
+        for place in [place for place in places if place.p_value < CANDIDATE_P][:MAX_PLACES]:
+            detection, more = self._listen(entry, place, limit, seconds)
+            listened += more
+            if best.status == "none" or detection.status == "found":
+                best = detection
+            if best.status == "found":
+                break
+        return best, Cost(seconds, listened, "cache", time.process_time() - began)
 
     def _heard(self, entry: Entry, shard: int) -> dict[str, object]:
         if self._shard is None or self._shard[0] != shard:
@@ -227,7 +234,7 @@ class CacheSearcher:
         return row
 
     def _listen(self, entry: Entry, place: Location, limit: float, seconds: float) -> tuple[Detection, float]:
-        """The message at a place, and the seconds that were listened to; "unreadable" if there is none to be read."""
+        """What a place holds, and the seconds that were listened to; "unreadable" if its location alone is sure."""
         key = self._keys[place.key_index]
         with local_copy(entry.path, entry.size) as path:
             begin = max(place.first / FRAMES_PER_SECOND - MARGIN_SECONDS, 0.0)
@@ -241,6 +248,8 @@ class CacheSearcher:
         p_value = min(1.0, found.p_value * len(self._keys) * count_windows(math.ceil(seconds)))
         if found.status == "found" and p_value < limit:
             return replace(found, p_value=p_value, segments=segments), listened
+        if place.p_value >= limit:
+            return Detection("none", None, place.p_value, [], ()), listened
         whole = [Segment(begin, end, place.score, False, None, key.fingerprint)]
         return Detection("unreadable", None, place.p_value, segments or whole, ()), listened
 

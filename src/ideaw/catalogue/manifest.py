@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ideaw.audio.formats import EXTENSIONS
-from ideaw.catalogue.storage import WORK_FOLDER, Found, Storage, find_files, patiently, read_file
+from ideaw.catalogue.storage import Found, Storage, find_files, patiently, read_file
 from ideaw.errors import FileError
 
 MANIFEST = "manifest.parquet"
@@ -145,7 +145,6 @@ def _list_folder(source: str, out: str) -> pa.Table:
     below = Storage(out).url.rstrip("/") + "/"
     listed = [found for found in find_files(source) if not found.path.startswith(below)]
     audio = [found for found in listed if is_audio(found.path) or len(listed) == 1]
-    audio = [found for found in audio if f"/{WORK_FOLDER}/" not in found.path]
     if not audio:
         others = f"; none of its {len(listed)} files is named like audio" if listed else ""
         raise FileError(f"{source} holds no audio files{others}")

@@ -51,6 +51,8 @@ def run_job(
     Raises:
         IdeawError: before any work, if something is wrong with what was given; later if parts cannot be written.
     """
+    if engine.name == "local" and engine.address is not None:
+        raise IdeawError(f"{engine.address} is an address of Ray; give --engine ray with it")
     folder, network = Storage(out), Network(find_model(model), threads=1)
     folder.check_kind()
     kind: Kind = "mark" if isinstance(options, MarkOptions) else "scan"

@@ -273,7 +273,8 @@ def _details(fs: Any, root: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = fs.find(root, detail=True)
     if not found and not fs.exists(root):
         raise FileNotFoundError(root)
-    return {path: info for path, info in found.items() if f"/{WORK_FOLDER}/" not in path}
+    # What a kill left incomplete, here or of `ideaw embed`, is no file of the catalogue.
+    return {path: info for path, info in found.items() if "/.ideaw-" not in path}
 
 
 def _listed(fs: Any, root: str) -> list[str]:
