@@ -20,6 +20,8 @@
     make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/load.py --json docs/results/load.json
     python benchmarks/load.py --again --json docs/results/load-again.json
+    python benchmarks/container_matrix.py --json docs/results/containers.json
+    python benchmarks/marking_cost.py --json docs/results/marking.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -31,6 +33,7 @@ fragments, demo, README or cards differ from the JSON.
 import json
 from collections.abc import Callable, Sequence
 
+import file_tables
 import result_tables as tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
@@ -147,6 +150,8 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "load": tables.load_table,
     "protocols": tables.protocols_table,
     "security": tables.security_table,
+    "containers": file_tables.containers_table,
+    "marking": file_tables.marking_table,
 }
 
 
