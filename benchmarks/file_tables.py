@@ -18,15 +18,13 @@ def containers_table() -> list[str] | None:
         by_format.setdefault(cell["format"], []).append(cell)
     rows = []
     for name, group in by_format.items():
-        kept, lost = (
-            [f"{cell['kind']} ({cell['program']})" for cell in group if cell["kept"] is stays]
-            for stays in (True, False)
-        )
+        shown = [(f"{cell['kind']} ({cell['program']})", cell["kept"]) for cell in group]
+        kept, lost = ([text for text, stays in shown if stays is wanted] for wanted in (True, False))
         rows.append((name, f"{len(kept)} of {len(group)}", "; ".join(kept), "; ".join(lost) or "–"))
-    num_kept = sum(cell["kept"] for cell in content["cells"])
+    num_cells, num_kept = len(content["cells"]), sum(cell["kept"] for cell in content["cells"])
     note = (
-        f"`benchmarks/container_matrix.py`: {num_kept} of {len(content['cells'])} cells kept, in {len(by_format)} marked "
-        "files; in brackets the program that read both, source and marked file."
+        f"`benchmarks/container_matrix.py`: {num_kept} of {num_cells} cells kept, in {len(by_format)} marked files; in "
+        "brackets the program that read both, source and marked file."
     )
     return [*markdown(("format", "kept", "what stays", "what does not"), rows), "", note]
 

@@ -38,7 +38,7 @@ def noise(seconds: float) -> NDArray[np.float64]:
 def test_a_mark_in_white_noise_is_not_called_a_success(marker: ideaw.Marker, tmp_path: Path, suffix: str) -> None:
     source, target = tmp_path / f"noise{suffix}", tmp_path / f"out{suffix}"
     sf.write(source, noise(4), 16_000)
-    with pytest.raises(ideaw.LostMarkError, match=r"cannot be read back .*too much like noise") as caught:
+    with pytest.raises(ideaw.LostMarkError, match=r"cannot be read back .*(like noise|31 kbit/s)") as caught:
         marker.embed_file(source, target, "hey")
     assert str(target) in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -49,7 +49,7 @@ FLATNESS_SAMPLES = 2048
 READ_PERIODS = 2
 """Times that audio should be as long as a message needs at least, before its length is named as the likely reason."""
 
-SHORT_SECONDS, QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
+SHORT_SECONDS, TOO_QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
 """Audio that is shorter or quieter, or coded with less, has that named as the likely reason."""
 
 
@@ -133,7 +133,7 @@ class ReadBack:
         if audibility is not None and audibility < self.card.audibility:
             return f"it is too faint at {audibility:g} dB noise to mask; ask for more"
         power = max(float(np.square(samples).mean()), float(np.finfo(float).tiny))
-        if 10 * np.log10(power) < QUIET_DBFS:
+        if 10 * np.log10(power) < TOO_QUIET_DBFS:
             return "the audio is too quiet; make it louder"
         if _flatness(mix(samples), rate) > NOISE_FLATNESS:
             return "the audio is too much like noise, which hides a mark from its reader too; ask for a lower SNR"

@@ -309,7 +309,7 @@ def _encoder(path: Path, chosen: Encoding) -> tuple[Callable[..., Encoder], Erro
 
 
 def _check_complete(path: Path, coded: Path, length: int) -> None:
-    """Raise `FileError` unless all of `length` samples were written: libsndfile's MP3 does not say that a disk is full."""
+    """Raise `FileError` unless `length` samples were written: libsndfile's MP3 does not say that a disk is full."""
     try:
         with open_audio(coded) as opened:
             complete = opened.num_samples is None or opened.num_samples >= length
