@@ -62,7 +62,6 @@ class PcmForm:
         frame = self.channels * _BITS[self.type] // 8
         kind = _WAVE_FLOAT if self.type == "f32" else _WAVE_PCM
         form = struct.pack("<HHIIHH", kind, self.channels, self.rate, self.rate * frame, frame, _BITS[self.type])
-        sizes = [
-            struct.pack("<I", min(size, _UNKNOWN_SIZE)) for size in (num_bytes + _WAV_HEADER_BYTES - 8, 16, num_bytes)
-        ]
-        return b"".join([b"RIFF", sizes[0], b"WAVEfmt ", sizes[1], form, b"data", sizes[2]])
+        whole, samples = (min(size, _UNKNOWN_SIZE) for size in (num_bytes + _WAV_HEADER_BYTES - 8, num_bytes))
+        opening = b"RIFF" + struct.pack("<I", whole) + b"WAVEfmt " + struct.pack("<I", len(form))
+        return opening + form + b"data" + struct.pack("<I", samples)

@@ -126,7 +126,7 @@ def _walk(file: BinaryIO, style: ChunkStyle) -> Iterator[Chunk]:
     at, end = style.first, num_bytes(file)
     long_size = _ds64_data_size(file)
     header_bytes = style.id_bytes + style.size_bytes
-    while len(header := read_at(file, at, header_bytes)) == header_bytes:
+    while at < end and len(header := read_at(file, at, header_bytes)) == header_bytes:
         name, size = header[: style.id_bytes], int.from_bytes(header[style.id_bytes :], style.byteorder)
         if style.counts_header:
             size = max(0, size - header_bytes)
