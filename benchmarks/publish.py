@@ -25,6 +25,8 @@
         python benchmarks/catalogue.py overhead --engine $engine
     done
     for what in scaling listening cache; do python benchmarks/catalogue.py $what; done
+    python benchmarks/container_matrix.py --json docs/results/containers.json
+    python benchmarks/marking_cost.py --json docs/results/marking.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -36,6 +38,7 @@ fragments, demo, README or cards differ from the JSON.
 import json
 from collections.abc import Callable, Sequence
 
+import file_tables
 import result_tables as tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
@@ -160,6 +163,8 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "catalogue-paper": tables.catalogue_paper_table,
     "protocols": tables.protocols_table,
     "security": tables.security_table,
+    "containers": file_tables.containers_table,
+    "marking": file_tables.marking_table,
 }
 
 

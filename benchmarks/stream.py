@@ -7,28 +7,19 @@ weights, which take as long. Without a folder of 16 kHz audio the packaged sampl
 quarters of them are above −40 dBFS.
 """
 
-import argparse
 import gc
-import json
-import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from importlib import resources
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-import soundfile
 import soxr
 from numpy.typing import NDArray
 
 import ideaw
-from ideaw.audio.clips import clips_under
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.bench.peers.peer import interpreter
 
 RATES_HZ = (16_000, 22_050, 24_000, 44_100, 48_000)
 PUSH_SECONDS = 0.01

@@ -43,7 +43,10 @@ is near 1, of music and speech below 0.1."""
 FLATNESS_SAMPLES = 2048
 """Samples of a frame by which flatness is measured."""
 
-SHORT_SECONDS, QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
+READ_PERIODS = 2
+"""Times that audio should be as long as a message needs at least, before its length is named as the likely reason."""
+
+SHORT_SECONDS, TOO_QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
 """Audio that is shorter or quieter, or coded with less, has that named as the likely reason."""
 
 
@@ -113,18 +116,22 @@ class ReadBack:
     def _reason(self, samples: NDArray[np.float64], rate: int, encoding: Encoding) -> str:
         """What probably hid the mark, and what would help."""
         snr, audibility = self.request.level
+        needed = self.request.plan.needed if "fast" in self.request.layers else 1
+        seconds = len(samples) / rate
+        if needed > 1 and seconds < READ_PERIODS * needed:
+            return f"the message fills {needed} of {seconds:.0f} s; use a shorter message, or longer audio"
         if snr is not None and snr > self.request.network.card.snr:
             return f"it is too faint at {snr:g} dB SNR; ask for less, or for a level by hearing"
         if audibility is not None and audibility < self.request.network.card.audibility:
             return f"it is too faint at {audibility:g} dB noise to mask; ask for more"
-        if encoding.bitrate is not None and encoding.bitrate < LOW_KBPS_PER_CHANNEL * samples.shape[1]:
-            return f"too little is left at {encoding.bitrate} kbit/s; use a higher bitrate, or a lossless format"
         power = max(float(np.square(samples).mean()), float(np.finfo(float).tiny))
-        if 10 * np.log10(power) < QUIET_DBFS:
+        if 10 * np.log10(power) < TOO_QUIET_DBFS:
             return "the audio is too quiet; make it louder"
         if _flatness(mix(samples), rate) > NOISE_FLATNESS:
             return "the audio is too much like noise, which hides a mark from its reader too; ask for a lower SNR"
-        if len(samples) < SHORT_SECONDS * rate:
+        if encoding.bitrate is not None and encoding.bitrate < LOW_KBPS_PER_CHANNEL * samples.shape[1]:
+            return f"too little is left at {encoding.bitrate} kbit/s; use a higher bitrate, or a lossless format"
+        if seconds < SHORT_SECONDS:
             return "the audio is too short; use a longer piece"
         return "ask for a stronger mark: a lower SNR, or more audibility"
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ideaw.audio import formats, mpeg, tags
-from ideaw.audio.formats import EXTENSIONS, Encoding
+from ideaw.audio.formats import EXTENSIONS, Encoding, RateControl
 from ideaw.audio.read import read_audio
 from ideaw.audio.write import check_distinct, choose_encoding, write_audio
 from ideaw.errors import FileError
@@ -173,21 +173,21 @@ def test_every_mp3_bitrate_is_the_one_asked_for(tmp_path: Path, music: np.ndarra
         assert recording.samples.shape == samples.shape
         found = recording.encoding.bitrate
         assert found is not None
-        fits = bitrate <= mpeg.max_bitrate(rate) and bitrate * (144_000 if rate >= 32_000 else 72_000) / rate >= 192
-        assert found == bitrate if fits else found in legal
-        assert found >= min(bitrate, mpeg.max_bitrate(rate))
+        assert found == min(bitrate, mpeg.max_bitrate(rate))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
-def test_variable_mp3_becomes_constant_and_not_lower(tmp_path: Path, music: np.ndarray, level: float) -> None:
+def test_variable_mp3_stays_variable_at_its_quality(tmp_path: Path, music: np.ndarray, level: float) -> None:
     sf.write(tmp_path / "a.mp3", music, 44_100, bitrate_mode="VARIABLE", compression_level=level)
     first = read_audio(tmp_path / "a.mp3")
     mean = (tmp_path / "a.mp3").stat().st_size * 8 / 1000 / (len(music) / 44_100)
     assert first.encoding.bitrate == pytest.approx(mean, rel=0.02)
+    assert first.encoding.rate_control == RateControl("VARIABLE", 10 * level)
     write_audio(tmp_path / "b.mp3", first.samples, 44_100, first.encoding)
-    second = read_audio(tmp_path / "b.mp3").encoding.bitrate
-    assert first.encoding.bitrate <= second < 1.3 * first.encoding.bitrate  # type: ignore[operator]
+    second = read_audio(tmp_path / "b.mp3").encoding
+    assert second.rate_control == first.encoding.rate_control
+    assert second.bitrate == pytest.approx(first.encoding.bitrate, rel=0.03)
 
 
 def test_variable_mp3_without_an_index_is_read_to_its_end(tmp_path: Path, music: np.ndarray) -> None:
@@ -530,6 +530,8 @@ def test_importing_files_is_light() -> None:
 @pytest.mark.slow
 def test_every_extension_can_be_written(tmp_path: Path, speech: np.ndarray) -> None:
     for extension in EXTENSIONS:
-        write_audio(tmp_path / f"a{extension}", speech[:, None], 16_000)
-        assert read_audio(tmp_path / f"a{extension}").samples.shape == (len(speech), 1)
-        write_audio(tmp_path / f"a{extension.upper()}", speech[:, None], 16_000)
+        rate = 48_000 if extension == ".webm" else 16_000
+        write_audio(tmp_path / f"a{extension}", speech[:, None], rate)
+        recording = read_audio(tmp_path / f"a{extension}")
+        assert (recording.rate, recording.samples.shape) == (rate, (len(speech), 1))
+        write_audio(tmp_path / f"a{extension.upper()}", speech[:, None], rate)

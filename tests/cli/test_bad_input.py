@@ -114,7 +114,7 @@ def test_a_bad_file_is_not_marked_and_nothing_is_written(tmp_path: Path, speech:
     assert state(tmp_path) == before
     target.write_bytes(b"what was here before")
     before = state(tmp_path)
-    refused(run("embed", source, target, "-m", "hey"), says)
+    refused(run("embed", source, target, "-m", "hey", "--overwrite"), says)
     assert state(tmp_path) == before
 
 

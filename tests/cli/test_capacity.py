@@ -21,7 +21,8 @@ def test_what_fits_can_be_written_and_a_byte_more_cannot(tmp_path: Path, spoken:
     assert (told["file"], told["seconds"]) == (str(spoken), 6)
     assert told["bytes"] >= told["bytes_in_every_second"] > 0
     for size, code in ((told["bytes"], 0), (told["bytes"] + 1, 2)):
-        assert run("embed", spoken, tmp_path / "out.wav", "-m", "x" * size, "--model", model).code == code
+        ran = run("embed", spoken, tmp_path / "out.wav", "-m", "x" * size, "--model", model, "--no-verify")
+        assert ran.code == code
 
 
 def test_it_is_said_in_one_line(spoken: Path) -> None:

@@ -289,7 +289,7 @@ def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
 @pytest.mark.slow
 def test_a_long_message_goes_through_a_file(tmp_path: Path, spoken: Path) -> None:
     for options, message in ((("-m", "a.example"), "a.example"), (("-m", "00ff" * 4, "--hex"), "00ff" * 4)):
-        assert run("embed", spoken, tmp_path / "out.flac", *options, "--snr", "30").code == 0
+        assert run("embed", spoken, tmp_path / "out.flac", *options, "--snr", "30", "--overwrite").code == 0
         assert json.loads(run("detect", tmp_path / "out.flac", "--json").out)["message"] == message
 
 

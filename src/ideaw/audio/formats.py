@@ -111,7 +111,7 @@ _MP4 = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MP4, AAC_RATES, 8, 192, "PyAV", 
 _MOV = FileFormat(("M4A", VIDEO_CONTAINER), _IN_MOV, AAC_RATES, 8, 192, "PyAV", "mov")
 _IN_MATROSKA = ("FLAC_24", *(name for name in AV_CODECS if not name.startswith(("ALAC", "WAVPACK"))), "VORBIS")
 _MKA = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), _IN_MATROSKA, AAC_RATES, 8, None, "PyAV", "matroska")
-_WEBM = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), ("OPUS", "VORBIS"), OPUS_RATES, 8, 160, "PyAV", "webm")
+_WEBM = FileFormat(("MKA", MATROSKA_VIDEO_CONTAINER), ("OPUS", "VORBIS"), (48_000,), 8, 160, "PyAV", "webm")
 _CAF = FileFormat(("CAF",), (*_WIDE, "PCM_S8"))
 _WAVPACK = FileFormat(("WV",), ("WAVPACK_16", "WAVPACK_32", "WAVPACK_FLOAT"), (), 8, None, "PyAV", "wv")
 

@@ -12,7 +12,7 @@ from ideaw.errors import IdeawError
 _FORM = re.compile(r"(\d{4,6})x(\d{1,2})(?::(s16|s24|s32|f32))?")
 _BITS = {"s16": 16, "s24": 24, "s32": 32, "f32": 32}
 _WAVE_PCM, _WAVE_FLOAT = 1, 3
-_HEADER_BYTES = 44
+_WAV_HEADER_BYTES = 44
 _UNKNOWN_SIZE = 0xFFFF_FFFF
 """What a header says of a file that is longer than it can say."""
 
@@ -46,21 +46,22 @@ class PcmForm:
     def add_header(self, samples: BinaryIO, path: Path) -> None:
         """Write bare samples as a WAV file."""
         with path.open("wb") as file:
-            file.write(bytes(_HEADER_BYTES))
+            file.write(bytes(_WAV_HEADER_BYTES))
             shutil.copyfileobj(samples, file)
-            num_bytes = file.tell() - _HEADER_BYTES
+            num_bytes = file.tell() - _WAV_HEADER_BYTES
             file.seek(0)
             file.write(self._header(num_bytes))
 
     def copy_samples(self, wav: Path, output: BinaryIO) -> None:
         """Write the bare samples of what has become of such a file."""
         with wav.open("rb") as file:
-            file.seek(_HEADER_BYTES)
+            file.seek(_WAV_HEADER_BYTES)
             shutil.copyfileobj(file, output)
 
     def _header(self, num_bytes: int) -> bytes:
         frame = self.channels * _BITS[self.type] // 8
         kind = _WAVE_FLOAT if self.type == "f32" else _WAVE_PCM
         form = struct.pack("<HHIIHH", kind, self.channels, self.rate, self.rate * frame, frame, _BITS[self.type])
-        sizes = [struct.pack("<I", min(size, _UNKNOWN_SIZE)) for size in (num_bytes + _HEADER_BYTES - 8, 16, num_bytes)]
-        return b"".join([b"RIFF", sizes[0], b"WAVEfmt ", sizes[1], form, b"data", sizes[2]])
+        whole, samples = (min(size, _UNKNOWN_SIZE) for size in (num_bytes + _WAV_HEADER_BYTES - 8, num_bytes))
+        opening = b"RIFF" + struct.pack("<I", whole) + b"WAVEfmt " + struct.pack("<I", len(form))
+        return opening + form + b"data" + struct.pack("<I", samples)

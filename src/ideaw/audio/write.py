@@ -33,6 +33,7 @@ from ideaw.audio.formats import (
     PathLike,
     import_pyav,
 )
+from ideaw.audio.read import open_audio
 from ideaw.audio.sndfile_encoder import SndfileEncoder
 from ideaw.errors import FileError, error_reason
 
@@ -134,6 +135,8 @@ def create_audio(
         except BaseException:
             encoder.abort()
             raise
+        if make_encoder is SndfileEncoder:
+            _check_complete(path, coded, buffer.end)
         if carrier is not None:
             assert source is not None
             with atomic.file_errors(path):
@@ -303,6 +306,17 @@ def _encoder(path: Path, chosen: Encoding) -> tuple[Callable[..., Encoder], Erro
         make = import_pyav(path).Encoder
         return partial(make, muxer=file_format(path).muxer), make.errors
     return SndfileEncoder, SndfileEncoder.errors
+
+
+def _check_complete(path: Path, coded: Path, length: int) -> None:
+    """Raise `FileError` unless `length` samples were written: libsndfile's MP3 does not say that a disk is full."""
+    try:
+        with open_audio(coded) as opened:
+            complete = opened.num_samples is None or opened.num_samples >= length
+    except FileError as problem:
+        raise FileError(f"{path} cannot be written: its end is missing; the disk may be full") from problem
+    if not complete:
+        raise FileError(f"{path} cannot be written: its end is missing; the disk may be full")
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from ideaw.payload.message import Content, Message
 from ideaw.quality.fidelity import lowest_snr
 from ideaw.results import message_kind
 
-EXIT_ERROR = 2
+EXIT_SOME_FAILED = 2
 """Exit code if one of several files could not be marked."""
 
 
@@ -109,7 +109,7 @@ def embed(
         reply: Any = answers if into is not None else answers[0]
         (console.note_json if tasks[0].target == sources.PIPE else console.say_json)(reply)
     if failed:
-        raise typer.Exit(EXIT_ERROR)
+        raise typer.Exit(EXIT_SOME_FAILED)
 
 
 @dataclass(frozen=True)

@@ -69,3 +69,7 @@ def carry(path: Path, carrier: Carrier, source: Path, coded: Path, output: Path)
             carrier(theirs, ours, whole)
         except UnfitContainerError as problem:
             raise FileError(f"{path} cannot be written: of the source, {problem}") from problem
+        except (ValueError, IndexError, RecursionError) as problem:  # places and sizes that nothing could have
+            raise FileError(
+                f"{path} cannot be written: what surrounds the samples of the source is damaged"
+            ) from problem

@@ -54,13 +54,21 @@ class ChunkStyle:
     lead_bytes: int = 0
 
 
-_RIFF = ChunkStyle(4, 4, "little", 12, 2, False, b"data")
-_RIFX = ChunkStyle(4, 4, "big", 12, 2, False, b"data")
-_AIFF = ChunkStyle(4, 4, "big", 12, 2, False, b"SSND", lead_bytes=8)
-_W64 = ChunkStyle(16, 8, "little", 40, 8, True, b"data" + _W64_GUID_TAIL)
-_CAF = ChunkStyle(4, 8, "big", 8, 1, False, b"data", b"free", 4)
+_RIFF_STYLE = ChunkStyle(4, 4, "little", 12, 2, False, b"data")
+_RIFX_STYLE = ChunkStyle(4, 4, "big", 12, 2, False, b"data")
+_AIFF_STYLE = ChunkStyle(4, 4, "big", 12, 2, False, b"SSND", lead_bytes=8)
+_W64_STYLE = ChunkStyle(16, 8, "little", 40, 8, True, b"data" + _W64_GUID_TAIL)
+_CAF_STYLE = ChunkStyle(4, 8, "big", 8, 1, False, b"data", b"free", 4)
 
-_STYLES = {b"RIFF": _RIFF, b"RF64": _RIFF, b"BW64": _RIFF, b"RIFX": _RIFX, b"FORM": _AIFF, b"riff": _W64, b"caff": _CAF}
+_STYLES = {
+    b"RIFF": _RIFF_STYLE,
+    b"RF64": _RIFF_STYLE,
+    b"BW64": _RIFF_STYLE,
+    b"RIFX": _RIFX_STYLE,
+    b"FORM": _AIFF_STYLE,
+    b"riff": _W64_STYLE,
+    b"caff": _CAF_STYLE,
+}
 
 _AU_MAGIC = (b".snd", b"dns.")
 
@@ -118,7 +126,7 @@ def _walk(file: BinaryIO, style: ChunkStyle) -> Iterator[Chunk]:
     at, end = style.first, num_bytes(file)
     long_size = _ds64_data_size(file)
     header_bytes = style.id_bytes + style.size_bytes
-    while len(header := read_at(file, at, header_bytes)) == header_bytes:
+    while at < end and len(header := read_at(file, at, header_bytes)) == header_bytes:
         name, size = header[: style.id_bytes], int.from_bytes(header[style.id_bytes :], style.byteorder)
         if style.counts_header:
             size = max(0, size - header_bytes)
@@ -143,7 +151,7 @@ def _samples(file: BinaryIO, chunks: dict[bytes, Chunk]) -> Stretch:
     if chunk is None:
         raise UnfitContainerError("its samples cannot be located")
     lead = style.lead_bytes
-    if style is _AIFF:  # samples may begin later, for the sake of alignment
+    if style is _AIFF_STYLE:  # samples may begin later, for the sake of alignment
         lead += int.from_bytes(read_at(file, chunk.start, 4), "big")
     return Stretch(file, chunk.start + lead, max(0, chunk.size - lead))
 

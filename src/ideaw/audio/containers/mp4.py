@@ -15,7 +15,7 @@ _MAX_INDEX_BYTES = 1 << 28
 """Bytes of an index that is held in memory: that of a day of video."""
 
 _WRAPPERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"tref")
-AAC_DELAY_SAMPLES, AAC_FRAME_SAMPLES = 1024, 1024
+_CODER_DELAY_SAMPLES, _CODER_FRAME_SAMPLES = 1024, 1024
 """Samples that FFmpeg's AAC encoder puts in front of the audio, and those of a frame."""
 
 _GAPLESS_NAME = b"iTunSMPB"
@@ -139,8 +139,8 @@ def _correct_gapless(user_data: bytes) -> bytes:
     if len(fields) < 4:
         return user_data
     _, delay, padding, length = fields[:4]
-    missing = -(int(length[0], 16) + AAC_DELAY_SAMPLES) % AAC_FRAME_SAMPLES
+    missing = -(int(length[0], 16) + _CODER_DELAY_SAMPLES) % _CODER_FRAME_SAMPLES
     corrected = bytearray(user_data)
-    for field, value in ((delay, AAC_DELAY_SAMPLES), (padding, missing)):
+    for field, value in ((delay, _CODER_DELAY_SAMPLES), (padding, missing)):
         corrected[field.start() : field.end()] = f"{value:08X}".encode()
     return bytes(corrected)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ideaw.audio.containers.bytes import UnfitContainerError, num_bytes, read_at
 
-_HEADER_BYTES = 27
+_PAGE_HEADER_BYTES = 27
 _CONTINUED, _FIRST = 1, 2
 _MAX_SEGMENTS = 255
 _MAX_HEADER_PAGES_BYTES = 1 << 26
@@ -92,7 +92,7 @@ def read_headers(file: BinaryIO) -> tuple[list[bytes], int]:
         if page.start > _MAX_HEADER_PAGES_BYTES:
             break
         at = page.start + len(page.header)
-        for length in page.header[_HEADER_BYTES:]:
+        for length in page.header[_PAGE_HEADER_BYTES:]:
             if whole:
                 packets.append(bytearray())
             packets[-1] += read_at(file, at, length)
@@ -130,12 +130,12 @@ def _check_single_stream(file: BinaryIO) -> None:
 def _pages(file: BinaryIO) -> Iterator[Page]:
     """The pages from the first to the last complete one."""
     at, end = 0, num_bytes(file)
-    while at + _HEADER_BYTES <= end:
-        header = read_at(file, at, _HEADER_BYTES + _MAX_SEGMENTS)
+    while at + _PAGE_HEADER_BYTES <= end:
+        header = read_at(file, at, _PAGE_HEADER_BYTES + _MAX_SEGMENTS)
         if not header.startswith(b"OggS"):
             raise UnfitContainerError("its Ogg pages do not follow one another")
-        header = header[: _HEADER_BYTES + header[26]]
-        size = len(header) + sum(header[_HEADER_BYTES:])
+        header = header[: _PAGE_HEADER_BYTES + header[26]]
+        size = len(header) + sum(header[_PAGE_HEADER_BYTES:])
         yield Page(at, size, header)
         at += size
 

@@ -1,0 +1,52 @@
+"""The tables on marking files: what stays in them, and what reading back and looking for older marks cost."""
+
+import json
+from pathlib import Path
+
+from result_tables import ROOT, Result, markdown
+
+CONTAINERS_FILE, MARKING_FILE = (ROOT / "docs/results" / name for name in ("containers.json", "marking.json"))
+
+
+def containers_table() -> list[str] | None:
+    """What stays of files beside their samples, by format: kinds of metadata, and the programs that read them."""
+    content = _read(CONTAINERS_FILE)
+    if content is None:
+        return None
+    by_format: dict[str, list[Result]] = {}
+    for cell in content["cells"]:
+        by_format.setdefault(cell["format"], []).append(cell)
+    rows = []
+    for name, group in by_format.items():
+        shown = [(f"{cell['kind']} ({cell['program']})", cell["kept"]) for cell in group]
+        kept, lost = ([text for text, stays in shown if stays is wanted] for wanted in (True, False))
+        rows.append((name, f"{len(kept)} of {len(group)}", "; ".join(kept), "; ".join(lost) or "–"))
+    num_cells, num_kept = len(content["cells"]), sum(cell["kept"] for cell in content["cells"])
+    note = (
+        f"`benchmarks/container_matrix.py`: {num_kept} of {num_cells} cells kept, in {len(by_format)} marked files; in "
+        "brackets the program that read both, source and marked file."
+    )
+    return [*markdown(("format", "kept", "what stays", "what does not"), rows), "", note]
+
+
+def marking_table() -> list[str] | None:
+    """What reading back and looking for older marks add to the time of marking a file."""
+    content = _read(MARKING_FILE)
+    if content is None:
+        return None
+    rows = [
+        (
+            f"{row['seconds']} s of {row['audio']}, {row['format']}",
+            f"{row['mark']:.2f} s",
+            f"{100 * row['verify'] / row['mark']:.0f} %",
+            f"{100 * row['search'] / row['mark']:.0f} %",
+        )
+        for row in content["rows"]
+    ]
+    heads = ("file", "marking alone, CPU time", "reading back adds", "looking for an older mark adds")
+    note = f"`benchmarks/marking_cost.py`: one thread, the least of {content['repeats']} runs each."
+    return [*markdown(heads, rows), "", note]
+
+
+def _read(path: Path) -> Result | None:
+    return json.loads(path.read_text()) if path.exists() else None

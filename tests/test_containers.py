@@ -1,0 +1,96 @@
+"""What surrounds the samples of a file, as other people's programs see it before and after marking.
+
+The cells are those of `benchmarks/container_matrix.py`, whose table the documentation shows. Where a program is not
+installed, its cells are skipped by its name.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ideaw
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+matrix = importlib.import_module("container_matrix")
+sys.path.pop(0)
+
+pytestmark = pytest.mark.slow
+
+LEAST_CELLS = 60
+
+Files = Callable[[str], tuple[Path, Path]]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Each file as it was made, and marked; made when it is first asked for."""
+    folder, marker = tmp_path_factory.mktemp("containers"), ideaw.load(threads=1)
+    made: dict[str, tuple[Path, Path]] = {}
+
+    def make(name: str) -> tuple[Path, Path]:
+        if not made:
+            matrix.make.make_inputs(folder)
+        if name not in made:
+            made[name] = folder / name, matrix.mark(marker, matrix.SUBJECTS[name], folder)
+        return made[name]
+
+    return make
+
+
+@pytest.mark.xdist_group("containers")
+@pytest.mark.parametrize("cell", matrix.CELLS, ids=lambda cell: f"{cell.subject}: {cell.kind}")
+def test_metadata_stays(files: Files, cell: matrix.Cell) -> None:
+    missing = matrix.missing_program(matrix.SUBJECTS[cell.subject], cell)
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    assert matrix.compare(cell, *files(cell.subject)) is None
+
+
+def test_there_are_cells_enough_of_every_subject() -> None:
+    assert len(matrix.CELLS) >= LEAST_CELLS
+    assert {cell.subject for cell in matrix.CELLS} == set(matrix.SUBJECTS)
+
+
+BARE_SAMPLES = ["broadcast.wav", "float.wav", "long.rf64", "sony.w64", "mac.aiff", "sun.au", "core.caf"]
+
+
+@pytest.mark.parametrize("name", BARE_SAMPLES)
+def test_all_but_the_samples_stays_byte_for_byte(files: Files, name: str) -> None:
+    """Outside of one stretch as long as the samples, and the largest sample that float files note."""
+    missing = matrix.missing_program(matrix.SUBJECTS[name])
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    before, after = (path.read_bytes() for path in files(name))
+    assert len(before) == len(after)
+    changed = [at for at in range(len(before)) if before[at] != after[at]]
+    peak = before.find(b"PEAK")
+    outside = [at for at in changed if not (peak > 0 and peak <= at < peak + 32)]
+    width = {"float.wav": 8, "sony.w64": 6, "core.caf": 6}.get(name, 4)
+    assert outside[-1] - outside[0] < width * matrix.make.RATE * matrix.make.SECONDS
+
+
+def test_both_sounds_of_a_film_are_marked(files: Files, tmp_path: Path) -> None:
+    missing = matrix.missing_program(matrix.SUBJECTS["film.mkv"])
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    source, marked = files("film.mkv")
+    for number in (0, 1):
+        for path, message in ((source, None), (marked, matrix.MESSAGE)):
+            matrix.make.run("ffmpeg", "-v", "error", "-y", "-i", path, "-map", f"0:a:{number}", tmp_path / "sound.wav")
+            assert ideaw.detect_file(tmp_path / "sound.wav").message == message
+
+
+def test_no_cell_holds_where_metadata_is_lost(files: Files, tmp_path: Path) -> None:
+    """The matrix itself: a file without what surrounded its samples is told apart."""
+    missing = matrix.missing_program(matrix.SUBJECTS["all.flac"])
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    source, _ = files("all.flac")
+    matrix.make.run("ffmpeg", "-v", "error", "-i", source, "-map_metadata", "-1", "-vn", tmp_path / "bare.flac")
+    lost = ("picture", "comments, repeated", "cue sheet")
+    cells = [cell for cell in matrix.CELLS if cell.subject == "all.flac" and cell.kind in lost]
+    assert len(cells) == len(lost)
+    assert all(matrix.compare(cell, source, tmp_path / "bare.flac") for cell in cells)
