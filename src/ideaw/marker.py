@@ -39,7 +39,7 @@ from ideaw.payload.framing import plan_blocks
 from ideaw.payload.message import Message, MessageLike, Plan
 from ideaw.results import Detection
 from ideaw.segment_marker import SegmentMarker
-from ideaw.streams import EmbedStream, StartEmbedder, mark_asynchronously
+from ideaw.streams import MIN_SOUND_SHARE, EmbedStream, StartEmbedder, mark_asynchronously
 
 
 def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
@@ -101,8 +101,8 @@ class Marker(SegmentMarker):
         blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
         marked = np.concatenate(list(embedder.run(blocks)))
         embedder.check()
-        if embedder.marked_seconds < self.card.min_seconds:
-            held = f"only {embedder.marked_seconds:.1f} s of the audio hold sound that can be marked"
+        if embedder.marked_seconds < MIN_SOUND_SHARE * self.card.min_seconds:
+            held = f"only {embedder.marked_seconds:.2f} s of the audio hold sound that can be marked"
             raise AudioError(f"{held}; at least {self.card.min_seconds:g} s is needed")
         return marked
 

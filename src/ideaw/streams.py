@@ -35,6 +35,9 @@ class StreamEmbedder(Protocol):
     def check(self) -> None: ...
 
 
+MIN_SOUND_SHARE = 0.8
+"""Share of the shortest audio that must hold a mark: there may be short silences in it, but it is no padding."""
+
 StartEmbedder: TypeAlias = Callable[[int, float], StreamEmbedder]
 """Makes what marks a stream from the number of channels and the quantisation step of its first block."""
 
@@ -113,8 +116,11 @@ class EmbedStream(Iterator[NDArray[Any]]):
     @property
     def readable(self) -> bool:
         """Whether enough was marked so far for the message to be read, of clean audio; final after the end."""
-        enough = max(self._min_seconds, self._plan.needed if self._plan.needed > 1 else 0)
-        return self._problem is None and self.marked_seconds >= enough
+        if self._problem is not None or self._embedder is None:
+            return False
+        long_enough = self._plan.needed == 1 or self.marked_seconds >= self._plan.needed
+        sounds = self.marked_seconds >= MIN_SOUND_SHARE * self._min_seconds
+        return long_enough and sounds and self._embedder.length >= self._min_seconds * self.rate
 
     @property
     def problem(self) -> str | None:
