@@ -27,7 +27,7 @@ from ideaw.audio.samples import (
 from ideaw.audio.write import check_distinct, create_audio, stored_step
 from ideaw.detector import STREAM_ANSWER_SECONDS, Detector
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
-from ideaw.engine.gain import SHORT_BOOST_DB, SHORT_SECONDS, MarkLevel, check_level
+from ideaw.engine.gain import SHORT_BOOSTS_DB, SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import LiveEmbedder, check_live_latency
 from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network, single_threaded_blas
@@ -83,11 +83,12 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
-            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and 3 dB more for less
-                than a second); lower is quieter.
+            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and up to 6 dB more where
+                less than a second cannot be read else); lower is quieter.
 
         Raises:
-            AudioError: the samples cannot be marked, or the mark would round or clip away.
+            AudioError: the samples cannot be marked, the mark would round or clip away, or less than a second cannot
+                be read back.
             MessageError: the message is empty, or does not fit into this audio.
             IdeawError: `snr` or `audibility` is out of range, or both are given.
         """
@@ -95,16 +96,22 @@ class Marker(SegmentMarker):
         rate, plan = check_samples(floats, rate), self._plan(message)
         plan.check_seconds(len(array) / rate)
         check_length(len(array), rate, least=self.card.min_seconds)
-        if snr is None and audibility is None and len(array) < SHORT_SECONDS * rate:
-            audibility = self.card.audibility + SHORT_BOOST_DB
-        embedder = self._embedder(plan, rate, (snr, audibility), None, floats.shape[1], quantisation_step(array.dtype))
-        blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
-        marked = np.concatenate(list(embedder.run(blocks)))
-        embedder.check()
-        if embedder.marked_seconds < MIN_SOUND_SHARE * self.card.min_seconds:
-            held = f"only {embedder.marked_seconds:.2f} s of the audio hold sound that can be marked"
-            raise AudioError(f"{held}; at least {self.card.min_seconds:g} s is needed")
-        return marked
+        step, short = quantisation_step(array.dtype), len(array) < SHORT_SECONDS * rate
+        boosts = SHORT_BOOSTS_DB if short and snr is None and audibility is None else (None,)
+        for boost in boosts:
+            level = snr, audibility if boost is None else self.card.audibility + boost
+            embedder = self._embedder(plan, rate, level, None, floats.shape[1], step)
+            blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
+            marked = np.concatenate(list(embedder.run(blocks)))
+            embedder.check()
+            if embedder.marked_seconds < MIN_SOUND_SHARE * self.card.min_seconds:
+                held = f"only {embedder.marked_seconds:.2f} s of the audio hold sound that can be marked"
+                raise AudioError(f"{held}; at least {self.card.min_seconds:g} s is needed")
+            if not short or self.detect(marked, rate, speeds="none").message == Message.of(message).content:
+                return marked
+        raise AudioError(
+            f"the mark in these {len(array) / rate:.2f} s cannot be read back; {SHORT_SECONDS:g} s or more can hold it"
+        )
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]

@@ -133,6 +133,10 @@ def test_samples_that_are_cut_anywhere_are_whole_again(marker: ideaw.Marker, spo
     assert marking.finish()[-1:] == b"\x07"
 
 
+def _marked(marking: ByteMarker, data: bytes) -> bytes:
+    return marking.push(data) + marking.finish()
+
+
 @pytest.mark.parametrize("name", ["wav", "mp3", "aac", "opus", "flac"])
 @pytest.mark.parametrize("data", [b"", b"\0", b"{}" * 40, b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", b"fLaC" + b"\xff" * 99])
 def test_what_is_no_audio_is_refused_or_nothing(marker: ideaw.Marker, name: str, data: bytes) -> None:
@@ -144,8 +148,7 @@ def test_what_is_no_audio_is_refused_or_nothing(marker: ideaw.Marker, name: str,
     if name == "wav" and data.startswith(b"RIFF"):
         data = data.replace(b"WAVE", b"WAVEfmt \x10\0\0\0" + b"\x55" * 16)
     with pytest.raises(AudioError) as problem:
-        marking.push(data + b"\0" * 12 * (name == "wav"))
-        marking.finish()
+        _marked(marking, data + b"\0" * 12 * (name == "wav"))
     assert "\n" not in str(problem.value)
 
 
