@@ -94,7 +94,7 @@ async def encode(blocks: AsyncIterator[NDArray[Any]], response_format: str) -> A
 
 def create_app(message: str) -> FastAPI:
     """The server; without a message it marks nothing."""
-    app, marker = FastAPI(title="espeak-ng, marked"), ideaw.load(threads=1)
+    app, marker = FastAPI(title="espeak-ng"), ideaw.load(threads=1)
 
     @app.post("/v1/audio/speech")
     async def speech(request: SpeechRequest) -> Response:
@@ -115,4 +115,5 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--message", default="ab12")
     arguments = parser.parse_args()
+    print(f"http://127.0.0.1:{arguments.port}/ starts; Ctrl-C stops it", flush=True)
     uvicorn.run(create_app(arguments.message), host="127.0.0.1", port=arguments.port, log_level="warning")

@@ -1,7 +1,9 @@
 """The contract of streams: they take what arrays take and refuse what arrays refuse, with one line."""
 
+import asyncio
 import gc
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
 import numpy as np
@@ -11,6 +13,11 @@ from numpy.typing import NDArray
 import ideaw
 
 RATE = 16_000
+LOUD = 40_000
+"""Where the speech is loud."""
+
+STREAMED = 3 * RATE
+"""Samples of each of many streams."""
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +184,118 @@ def test_a_message_that_does_not_fit_is_refused_before_any_audio(marker: ideaw.M
 
     with pytest.raises(ideaw.MessageError):
         list(marker.embed_stream(never(), RATE, ""))
+
+
+# Short utterances
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ideaw.model_names())
+@pytest.mark.parametrize("kind", [np.float32, np.int16])
+def test_half_a_second_can_be_marked_and_read(speech: NDArray[np.float32], name: str, kind: type) -> None:
+    marker = ideaw.load(name, threads=1)
+    message = "hey" if marker.message_bits > 40 else (1, 0, 1)
+    for start in (5_000, 30_000, 60_000):
+        word = speech[start : start + RATE // 2]
+        samples = word if kind is np.float32 else np.rint(32_767 * word).astype(np.int16)
+        assert marker.detect(marker.embed(samples, RATE, message), RATE).message == message
+
+
+@pytest.mark.slow
+def test_short_utterances_in_a_row_are_read(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    words = [speech[start : start + int(0.7 * RATE)] for start in range(4_000, 80_000, 16_000)]
+    row = np.concatenate([marker.embed(word, RATE, "hey") for word in words])
+    assert marker.detect(row, RATE).message == "hey"
+    *_, last = marker.detect_stream(blocks(row, 320), RATE)
+    assert last.message == "hey"
+
+
+@pytest.mark.parametrize("padding", [(0, 8_000), (8_000, 0), (3_000, 5_000)])
+def test_silence_around_it_makes_nothing_long_enough(
+    marker: ideaw.Marker, speech: NDArray[np.float32], padding: tuple[int, int]
+) -> None:
+    padded = np.pad(speech[LOUD : LOUD + 4_000], padding)
+    with pytest.raises(ideaw.AudioError, match="hold sound") as problem:
+        marker.embed(padded, RATE, "hey")
+    assert one_line(problem)
+
+
+@pytest.mark.slow
+def test_many_pieces_are_searched_as_each_of_them_is(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    pieces = [marker.embed(speech[start : start + 20_000], RATE, "hey") for start in (0, 20_000, 40_000)]
+    pieces.append(speech[60_000:80_000])
+    for threads in (1, 2):
+        answers = ideaw.load(threads=threads).detect_many(pieces, RATE, speeds="none")
+        assert answers == [marker.detect(piece, RATE, speeds="none") for piece in pieces]
+    assert [answer.message for answer in answers] == ["hey", "hey", "hey", None]
+    assert marker.detect_many([], RATE) == []
+
+
+# Many streams in one event loop
+
+
+@pytest.mark.slow
+def test_sixteen_streams_keep_up_with_each_other_in_bounded_memory(
+    marker: ideaw.Marker, speech: NDArray[np.float32]
+) -> None:
+    ahead, most = 16, RATE // 10  # samples that a stream may hold
+
+    async def play(number: int) -> NDArray[np.float32]:
+        host, given, out = np.roll(speech, 5_000 * number)[:STREAMED], 0, []
+
+        async def source() -> AsyncIterator[NDArray[np.float32]]:
+            nonlocal given
+            for block in blocks(host, 320):
+                given += len(block)
+                yield block
+                await asyncio.sleep(0)
+
+        came = 0
+        async for marked in marker.aembed_stream(source(), RATE, f"s{number}"):
+            came += len(marked)
+            out.append(marked)
+            assert given - came <= most
+        return np.concatenate(out)
+
+    async def play_all() -> list[NDArray[np.float32]]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        beside = asyncio.create_task(tick())
+        marked = await asyncio.gather(*map(play, range(ahead)))
+        beside.cancel()
+        assert ticks > 20  # the loop went on meanwhile
+        return marked
+
+    begin = time.process_time()
+    marked = asyncio.run(play_all())
+    spent = time.process_time() - begin
+    assert spent < 2 * STREAMED / RATE  # two cores in real time: nobody would have had to wait
+    for number, samples in enumerate(marked):
+        assert len(samples) == STREAMED
+        if number % 5 == 0:
+            assert marker.detect(samples, RATE).message == f"s{number}"
+
+
+def test_a_stream_that_is_awaited_ends_with_who_reads_it(marker: ideaw.Marker, speech: NDArray[np.float32]) -> None:
+    closed = []
+
+    async def source() -> AsyncIterator[NDArray[np.float32]]:
+        try:
+            while True:
+                yield speech[:1_600]
+        finally:
+            closed.append(True)
+
+    async def leave_early() -> None:
+        stream = marker.aembed_stream(source(), RATE, "ok")
+        assert len(await anext(stream))
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(leave_early())
+    assert closed == [True]

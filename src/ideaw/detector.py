@@ -37,6 +37,9 @@ from ideaw.results import Detection, Segment
 STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 3, 3
 """Latency of the answers in a stream, in seconds: the default, and the least that can be asked for."""
 
+STREAM_MEMORY_SECONDS = 600
+"""Seconds of a stream in which pieces of a long message are put together, and within which faint tracks are kept."""
+
 MIN_SPEED_SECONDS = 3
 """Least number of marked seconds whose distances are used to estimate the playback speed."""
 
@@ -160,12 +163,14 @@ class Detector:
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
         """Intermediate answers for the mix of `(n, channels)` blocks at `rate` Hz, one per chunk, and the final one.
 
+        However long a stream without a mark goes on, the probability that any answer finds one is below 2 · FILE_P.
+
         Raises:
             AudioError: a block is no audio, or differs from the first in its channels.
             IdeawError: `latency_seconds`, after which a complete mark is reported at the latest, is too short.
         """
         check_latency(latency_seconds, MIN_STREAM_ANSWER_SECONDS)
-        search = Search(self._network, self._channels)
+        search = Search(self._network, self._channels, remembered_seconds=STREAM_MEMORY_SECONDS)
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
         trials = TrialCounter(1, self._keys, layers=self._layers)
@@ -176,9 +181,11 @@ class Detector:
                 answer = None
                 if search.chunks > answers:
                     answers = search.chunks
-                    # Union bound: each answer so far searched all chunks up to then.
+                    # Union bound over an endless stream: a mark in chunk k is tested at the level over k², and the
+                    # reciprocals of all squares add up to 1.65.
                     trials.chunks = answers**2
                     answer = _decide(search, trials, length / rate)
+                    search.forget(lambda stretch: trials.joint_p(stretch) < FILE_P)
             if answer is not None:
                 yield answer
         with single_threaded_blas():

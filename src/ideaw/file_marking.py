@@ -5,7 +5,7 @@ whatever happens before leaves nothing behind and the input untouched.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from ideaw.audio.write import (
     stored_step,
 )
 from ideaw.detector import Detector
-from ideaw.errors import AlreadyMarkedError
+from ideaw.errors import AlreadyMarkedError, LostMarkError
 from ideaw.keys import Key
 from ideaw.layered_embedder import EmbedRequest
 from ideaw.payload.message import Message
@@ -104,17 +104,35 @@ class FileMarking:
             )
 
     def _mark_track(self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None) -> None:
+        """Mark a sound, more strongly where it is short and cannot be read back else."""
+        with open_audio(source, track) as opened:
+            length, rate = opened.num_samples, opened.rate
+        *weaker, strongest = self.request.attempts(None if length is None or not self.verify else length / rate)
+        for request in weaker:
+            with suppress(LostMarkError):
+                return self._mark_as(request, source, track, target, into, progress)
+        return self._mark_as(strongest, source, track, target, into, progress)
+
+    def _mark_as(
+        self,
+        request: EmbedRequest,
+        source: Path,
+        track: int,
+        target: Path,
+        into: Path | None,
+        progress: Progress | None,
+    ) -> None:
         with open_audio(source, track) as opened:
             rate, channels, length = opened.rate, opened.channels, opened.num_samples
             check_source(rate, channels, length, self.longest)
             step, law = stored_step(target, opened.encoding), stored_companding(target, opened.encoding)
             seconds = None if length is None else length / rate
-            first_tile = self.request.choose_start(read_blocks(source, self.longest, track), rate, seconds)
-            embedder = self.request.start(rate, channels, step, law, seconds=seconds, first_tile=first_tile)
+            first_tile = request.choose_start(read_blocks(source, self.longest, track), rate, seconds)
+            embedder = request.start(rate, channels, step, law, seconds=seconds, first_tile=first_tile)
 
             def read_back(written: Path) -> None:
                 if self.verify:
-                    ReadBack(self.request).check(written, target, source, track, embedder.length)
+                    ReadBack(request).check(written, target, source, track, embedder.length)
 
             with create_audio(
                 target,
@@ -131,8 +149,8 @@ class FileMarking:
                 blocks = with_progress(opened.checked_blocks(self.longest), length, progress)
                 for marked in run_stage(embedder, blocks):
                     write(marked)
-                self.request.check_seconds(embedder.length / rate)
-                self.request.check_marked(embedder)
+                request.check_seconds(embedder.length / rate)
+                request.check_marked(embedder)
 
 
 def _part_of(progress: Progress | None, start: float, end: float) -> Progress | None:

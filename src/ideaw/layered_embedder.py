@@ -4,7 +4,7 @@ The network's mark comes second, so that its level is what was asked for against
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -25,7 +25,7 @@ from ideaw.deep.embedder import (
 from ideaw.deep.signs import PERIOD_TILES, KeyPattern
 from ideaw.deep.words import MIN_SECONDS_OF_BYTES, Word
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
-from ideaw.engine.gain import SHORT_BOOST_DB, SHORT_SECONDS, MarkLevel, check_level
+from ideaw.engine.gain import SHORT_BOOSTS_DB, SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import LiveEmbedder
 from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network
@@ -35,6 +35,7 @@ from ideaw.layers import Layer, Stages
 from ideaw.modem.channel import KeyChannels
 from ideaw.payload.framing import plan_blocks
 from ideaw.payload.message import Message, Plan
+from ideaw.streams import MIN_SOUND_SHARE
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,24 @@ class EmbedRequest:
         return content.plan(bits, self.key) if content.fits(bits) else plan_blocks(content, bits, self.key)
 
     @property
+    def min_seconds(self) -> float:
+        """How long clean audio must be for the message to be read."""
+        if "fast" in self.layers:
+            return self.network.card.min_seconds
+        return max(PERIOD_TILES * TILE_SAMPLES / SAMPLE_RATE, MIN_SECONDS_OF_BYTES[len(self._word(None).data)])
+
+    @property
     def needed_seconds(self) -> float:
-        """How much of a clean stream must be marked for the message to be read."""
-        if "fast" not in self.layers:
-            return max(PERIOD_TILES * TILE_SAMPLES / SAMPLE_RATE, MIN_SECONDS_OF_BYTES[len(self._word(None).data)])
-        return max(self.network.card.min_seconds, self.plan.needed if self.plan.needed > 1 else 0)
+        """How much of it must hold the network's mark, if the message fills more than a second; else 0."""
+        return self.plan.needed if "fast" in self.layers and self.plan.needed > 1 else 0
+
+    def attempts(self, seconds: float | None) -> list["EmbedRequest"]:
+        """The same at the levels to try one after another, until the mark is read: more than one for short audio."""
+        short = seconds is not None and seconds < SHORT_SECONDS
+        if not short or self.level != (None, None) or "fast" not in self.layers:
+            return [self]
+        usual = self.network.card.audibility
+        return [replace(self, level=(None, usual + boost)) for boost in SHORT_BOOSTS_DB]
 
     def check_seconds(self, seconds: float | None) -> None:
         """Whether the message fits into so many seconds (None: it is not known yet).
@@ -90,8 +104,8 @@ class EmbedRequest:
         """
         stages.check()
         least = self.network.card.min_seconds
-        if "fast" in self.layers and stages.marked_seconds < least:
-            held = f"only {stages.marked_seconds:.1f} s of the audio hold sound that can be marked"
+        if "fast" in self.layers and stages.marked_seconds < MIN_SOUND_SHARE * least:
+            held = f"only {stages.marked_seconds:.2f} s of the audio hold sound that can be marked"
             raise AudioError(f"{held}; at least {least:g} s is needed")
 
     def choose_start(self, blocks: Iterable[NDArray[np.floating]], rate: int, seconds: float | None) -> int:
@@ -131,7 +145,7 @@ class EmbedRequest:
             settings = DeepSettings(rate, channels, step, tiles)
             stages.append(DeepEmbedder(self._pattern, self._word(seconds), settings, first_tile))
         if "fast" in self.layers:
-            stages.append(self._start_fast(rate, channels, step, companding, seconds, latency))
+            stages.append(self._start_fast(rate, channels, step, companding, latency))
         return stages[0] if len(stages) == 1 else Stages(stages)
 
     def _start_fast(
@@ -140,11 +154,9 @@ class EmbedRequest:
         channels: int,
         step: float,
         companding: str | None,
-        seconds: float | None,
         latency: float | None,
     ) -> Stage:
-        boost = SHORT_BOOST_DB if seconds is not None and seconds < SHORT_SECONDS else 0.0
-        snr, audibility = check_level(*self.level, self.network.card.audibility + boost)
+        snr, audibility = check_level(*self.level, self.network.card.audibility)
         whole = latency is None or latency >= MIN_WHOLE_LATENCY_SECONDS
         block_seconds = int(latency) - WAIT_BEYOND_BLOCK_SECONDS if whole and latency is not None else None
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)

@@ -17,10 +17,10 @@ from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.spool import AudioInput, AudioOutput, as_path, as_paths
 from ideaw.detector import STREAM_ANSWER_SECONDS
-from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.engine.gain import SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import check_live_latency
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.errors import IdeawError
+from ideaw.errors import AudioError, IdeawError
 from ideaw.file_marking import FileMarking
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
@@ -76,13 +76,14 @@ class Marker(SegmentMarker):
             samples, rate, progress: see `Marker`.
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
-            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and 3 dB more for less
-                than a second); lower is quieter.
+            audibility: dB of noise to mask that hearing sets the level to (None: the card's, and up to 6 dB more where
+                less than a second cannot be read else); lower is quieter.
             layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
                 loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
 
         Raises:
-            AudioError: the samples cannot be marked, or the mark would round or clip away.
+            AudioError: the samples cannot be marked, the mark would round or clip away, or less than a second cannot
+                be read back.
             MessageError: the message is empty, or does not fit into this audio.
             IdeawError: `snr` or `audibility` is out of range, or both are given; a layer is not known.
         """
@@ -91,11 +92,16 @@ class Marker(SegmentMarker):
         request.check_seconds(seconds := len(array) / rate)
         first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
         step = quantisation_step(array.dtype)
-        embedder = request.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
-        blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
-        marked = np.concatenate(list(run_stage(embedder, blocks)))
-        request.check_marked(embedder)
-        return marked
+        for attempt in request.attempts(seconds):
+            embedder = attempt.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
+            blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
+            marked = np.concatenate(list(run_stage(embedder, blocks)))
+            attempt.check_marked(embedder)
+            if seconds >= SHORT_SECONDS or self._holds(marked, rate, request):
+                return marked
+        raise AudioError(
+            f"the mark in these {seconds:.2f} s cannot be read back; {SHORT_SECONDS:g} s or more can hold it"
+        )
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]
@@ -291,6 +297,11 @@ class Marker(SegmentMarker):
     def _request(self, message: MessageLike, layers: LayersLike, level: MarkLevel) -> EmbedRequest:
         return EmbedRequest(self.network, self._channels, self._key, Message.of(message), check_layers(layers), level)
 
+    def _holds(self, marked: NDArray[Any], rate: int, request: EmbedRequest) -> bool:
+        """Whether a message can be read from marked samples."""
+        found = self.detect(marked, rate, speeds="none", layers=request.layers[:1], expected=[request.message.content])
+        return found.message == request.message.content
+
     def _open_stream(
         self,
         blocks: Iterable[ArrayLike] | None,
@@ -304,7 +315,7 @@ class Marker(SegmentMarker):
         request.check_seconds(None)
         check_level(*level, self.card.audibility)
         start = partial(request.start, rate, latency=check_live_latency(rate, latency))
-        return EmbedStream(start, rate, request.needed_seconds, blocks)
+        return EmbedStream(start, rate, request.min_seconds, request.needed_seconds, blocks)
 
     def _detector(
         self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]

@@ -15,6 +15,9 @@ from ideaw.audio.samples import StreamCheck, check_blocks, quantisation_step
 from ideaw.engine.network import single_threaded_blas
 from ideaw.errors import IdeawError
 
+MIN_SOUND_SHARE = 0.8
+"""Share of the shortest audio that must hold a mark: there may be short silences in it, but it is no padding."""
+
 StartEmbedder: TypeAlias = Callable[[int, float], Stage]
 """Makes what marks a stream from the number of channels and the quantisation step of its first block."""
 
@@ -30,6 +33,7 @@ class EmbedStream(Iterator[NDArray[Any]]):
         self,
         start: StartEmbedder,
         rate: int,
+        min_seconds: float,
         needed_seconds: float,
         blocks: Iterable[ArrayLike] | None = None,
     ) -> None:
@@ -38,10 +42,12 @@ class EmbedStream(Iterator[NDArray[Any]]):
         Args:
             start: makes what marks it.
             rate: in Hz.
-            needed_seconds: how much of it must be marked to be readable.
+            min_seconds: how long it must be to be readable.
+            needed_seconds: how much of it the message fills, if that is more than a second.
             blocks: where its blocks come from, if they are not pushed.
         """
-        self._start, self.rate, self._needed_seconds = start, rate, needed_seconds
+        self._start, self.rate = start, rate
+        self._min_seconds, self._needed_seconds = min_seconds, needed_seconds
         self._embedder: Stage | None = None
         self._checked, self._ended = StreamCheck(one_type=True), False
         self._problem: IdeawError | None = None
@@ -91,7 +97,10 @@ class EmbedStream(Iterator[NDArray[Any]]):
     @property
     def readable(self) -> bool:
         """Whether enough was marked so far for the message to be read, of clean audio; final after the end."""
-        return self._problem is None and self.marked_seconds >= self._needed_seconds
+        if self._problem is not None or self._embedder is None:
+            return False
+        sounds = self.marked_seconds >= max(self._needed_seconds, MIN_SOUND_SHARE * self._min_seconds)
+        return sounds and self._embedder.length >= self._min_seconds * self.rate
 
     @property
     def problem(self) -> str | None:

@@ -44,6 +44,7 @@ class ShortResampler:
         self._reach = 0 if source == target else _reach(source)
         self._input = SampleBuffer(channels)
         self._input.append(np.zeros((self._reach, channels), np.float32))
+        self._empty = np.empty((0, channels), np.float32)
         self._taken = 0
 
     @property
@@ -66,6 +67,8 @@ class ShortResampler:
         first, self._taken = self._taken, max(stop, self._taken)
         if self._source == self._target:
             return np.asarray(self._input.pop(self._taken - first))
+        if self._taken == first:
+            return self._empty
         matrix, step_in, step_out = _period_matrix(self._source, self._target)
         rows = range(first // step_out, -(-self._taken // step_out))
         begin = rows.start * step_in
@@ -79,7 +82,7 @@ class ShortResampler:
 
     def finish(self, length: int) -> NDArray[np.float32]:
         """End the input, and take all that is missing to `length` samples of output."""
-        self._input.append(np.zeros((2 * self._reach + 1, self._input.get(0, 0).shape[1]), np.float32))
+        self._input.append(np.zeros((2 * self._reach + 1, self._empty.shape[1]), np.float32))
         taken = self._taken
         return fit_length(self.take(min(length, self.available)), length - taken)
 

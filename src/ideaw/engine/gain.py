@@ -19,9 +19,14 @@ MarkLevel: TypeAlias = tuple[float | None, float | None]
 MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
 """SNRs that can be asked for."""
 
-SHORT_SECONDS, SHORT_BOOST_DB = 1.0, 3.0
-"""Audio of less than a second, and the first second of a live stream, is marked so much more strongly by hearing: half
-a second has half of the evidence (E88)."""
+SHORT_SECONDS = 1.0
+"""Less audio than this has less evidence than a second: a mark in it may have to be stronger."""
+
+SHORT_BOOSTS_DB = (0.0, 3.0, 6.0)
+"""dB by which the mark of short audio is made stronger, one after the other, until it is read back (E88)."""
+
+OPENING_BOOST_DB = 3.0
+"""dB by which the first SHORT_SECONDS of a live stream are marked more strongly, since it may end then (E88)."""
 
 MAX_ATTEMPTS = 10
 """How often the gain of a second that rounding made too strong is lowered, before the second is left unmarked."""

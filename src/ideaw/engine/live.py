@@ -26,7 +26,7 @@ from ideaw.audio.short_resampler import ShortResampler, has_short_period
 from ideaw.audio.spectrum import LEVEL_FLOOR, frame_spectra, istft
 from ideaw.engine.audibility import MAX_SNR_BY_EAR_DB, MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS
-from ideaw.engine.gain import SHORT_BOOST_DB, SHORT_SECONDS, SecondBudget, limit
+from ideaw.engine.gain import OPENING_BOOST_DB, SHORT_SECONDS, SecondBudget, limit
 from ideaw.engine.mixer import EmbedSettings, Mixer
 from ideaw.engine.network import Network
 from ideaw.engine.watermark import WatermarkStreams
@@ -283,7 +283,7 @@ class _TrailingGain:
     def _estimate(self, residual: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float64]:
         """The gain (channels,) that these (n, channels) ask for; 0 where there is nothing to mark."""
         if self._settings.snr is None:
-            boost = SHORT_BOOST_DB if self._seconds < SHORT_SECONDS else 0.0
+            boost = OPENING_BOOST_DB if self._seconds < SHORT_SECONDS else 0.0
             return gain_by_ear(residual, audio, self._settings.audibility + boost)
         return limit(residual, audio, self._settings.snr)
 

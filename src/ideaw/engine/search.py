@@ -83,6 +83,8 @@ class Search:
     stretches: list[MarkedStretch] = field(default_factory=list)
     """The marked stretches so far, in order of their beginnings."""
     keep_evidence: KeepEvidence | None = None
+    remembered_seconds: int | None = None
+    """Seconds of a stretch that are kept one by one, the last ones (None: all): bounds the memory of an endless one."""
     _audio: SampleBuffer = field(default_factory=SampleBuffer)
     _searched: int = 0
     """The hop up to which everything was searched."""
@@ -121,6 +123,12 @@ class Search:
         if self._audio.end > self._searched * HOP_SAMPLES:
             self._search_chunk(self._audio.end, -(-self._audio.end // HOP_SAMPLES))
 
+    def forget(self, matters: Callable[[MarkedStretch], bool]) -> None:
+        """Drop the stretches that ended more than `remembered_seconds` ago and do not matter."""
+        assert self.remembered_seconds is not None
+        recent = self._searched - self.remembered_seconds * FRAMES_PER_SECOND
+        self.stretches = [stretch for stretch in self.stretches if stretch.last >= recent or matters(stretch)]
+
     def _search_chunk(self, stop: int, searched: int) -> None:
         """Search all that is held before sample `stop`; everything up to hop `searched` is then done."""
         hop = self._audio.start // HOP_SAMPLES
@@ -142,7 +150,7 @@ class Search:
     def _add(self, new: MarkedStretch) -> None:
         """Add a stretch, as the continuation of one from an earlier chunk or by itself."""
         for place, known in enumerate(self.stretches):
-            if known.key_index == new.key_index and (joined := _join(known, new)):
+            if known.key_index == new.key_index and (joined := _join(known, new, self.remembered_seconds)):
                 self.stretches[place] = joined
                 return
         self.stretches.append(new)
@@ -285,8 +293,13 @@ def _p_value(decoded: Decoded) -> float:
     return decoded.p_value
 
 
-def _join(known: MarkedStretch, new: MarkedStretch) -> MarkedStretch | None:
-    """Two stretches as one, if the later continues the seconds of the earlier and their messages agree; else None."""
+def _join(known: MarkedStretch, new: MarkedStretch, seconds: int | None) -> MarkedStretch | None:
+    """Two stretches as one, if the later continues the seconds of the earlier and their messages agree; else None.
+
+    Args:
+        known, new: the earlier and the later one.
+        seconds: how many of both are kept (None: all).
+    """
     messages = {stretch.decoded.message for stretch in (known, new)} - {None}
     apart = np.abs(new.starts[:, None] - known.starts)
     step = abs(int(new.starts[0] - known.starts[-1]) - FRAMES_PER_SECOND)
@@ -306,5 +319,5 @@ def _join(known: MarkedStretch, new: MarkedStretch) -> MarkedStretch | None:
         decoded=min(known.decoded, new.decoded, key=_p_value),
         decodings=known.decodings + new.decodings,
         joined=True,
-        **{name: values[order] for name, values in rows.items()},
+        **{name: values[order][-(seconds or len(order)) :] for name, values in rows.items()},
     )

@@ -28,8 +28,8 @@ MESSAGE_HEADER = "x-ideaw-message"
 MARKED_HEADER = "x-ideaw-marked"
 """Header of an answer with audio: "yes", or why not."""
 
-COMPRESSED_LATENCY_SECONDS = 0.1
-"""Latency of the mark where frames are encoded again, which takes time of its own."""
+COMPRESSED_LATENCY_SECONDS, AAC_LATENCY_SECONDS = 0.1, 0.08
+"""Latency of the mark where frames are encoded again, which takes time of its own: of AAC the most."""
 
 HOP_BY_HOP = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer")
@@ -164,7 +164,8 @@ class _Forwarder:
                 for key, usual in (("rate", self._settings.pcm_rate), ("channels", 1))
             )
             return PcmMarker(open_stream, rate, max(channels, 1))
-        return CompressedMarker(partial(open_stream, latency=COMPRESSED_LATENCY_SECONDS), name)
+        latency = AAC_LATENCY_SECONDS if name == "aac" else COMPRESSED_LATENCY_SECONDS
+        return CompressedMarker(partial(open_stream, latency=latency), name)
 
 
 async def _raw(received: httpx.Response) -> AsyncIterator[bytes]:

@@ -164,7 +164,7 @@ class CompressedMarker(ByteMarker):
     def finish(self) -> bytes:
         out = b"".join(self._mark(samples) for samples in self._decoder.finish())
         if self._stream is None:
-            return out
+            raise AudioError(f"there is no {self._name} in the audio")
         return bytes(out + self._encoder.push(self._stream.flush()) + self._encoder.finish())
 
     def _mark(self, samples: NDArray[Any]) -> bytes:

@@ -101,6 +101,8 @@ class Decoder:
             self._packets += 1
             if self._name == "opus" and self._packets <= 2:  # head and tags
                 if self._packets == 1:
+                    if not packet.startswith(b"OpusHead"):
+                        raise ValueError("the Ogg stream holds no Opus")
                     self._open(packet)
                     self._skipped = int.from_bytes(packet[10:12], "little")
                 continue
