@@ -1,4 +1,4 @@
-"""Codecs that draw speech anew: those that are there keep the sound's course, those that are not say what to install."""
+"""Codecs that draw speech anew: those that are there keep the course of sound, others say what to install."""
 
 from importlib.util import find_spec
 from pathlib import Path
