@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw.audio.grid import HOP_SAMPLES, NUM_BINS, SAMPLE_RATE, WINDOW_SAMPLES
-from ideaw.audio.masking import NOISE_OFFSET_DB, BarkBands
+from ideaw.audio.masking import BarkBands
 from ideaw.audio.spectrum import stft
 from ideaw.engine.audibility import (
-    BAND_HEADROOM_DB,
+    LOW_BAND_HEADROOM_DB,
     MAX_SNR_BY_EAR_DB,
     MIN_SNR_BY_EAR_DB,
+    SELF_MASKING_OFFSET_DB,
     GainByEar,
     limit_bands,
     temporal_mask,
@@ -101,7 +102,7 @@ def test_no_band_is_more_than_its_headroom_above_the_mask() -> None:
     shape = (len(host), NUM_BINS)
     residual = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
     loudness = np.ones(len(host), np.float32)
-    loud, faint = residual * 10 ** ((BAND_HEADROOM_DB + 20) / 20), residual * 1e-3
+    loud, faint = residual * 10 ** ((LOW_BAND_HEADROOM_DB + 20) / 20), residual * 1e-3
     limited = limit_bands(host, loud.astype(np.complex64), loudness)
     # Twice as much becomes the same; what is below the headroom stays as it is.
     np.testing.assert_allclose(limited, limit_bands(host, (2 * loud).astype(np.complex64), loudness), rtol=1e-4)
@@ -200,7 +201,7 @@ def test_a_gap_between_tones_masks_what_its_own_energy_would() -> None:
     # Windows at the borders see the tone begin, which is wide.
     energies = (np.square(np.abs(x[10:-10])) @ bands.inside[gap].T for x in (limited, host))
     ratios = 10 * np.log10(np.divide(*energies))
-    np.testing.assert_allclose(ratios, BAND_HEADROOM_DB - NOISE_OFFSET_DB, atol=0.01)
+    np.testing.assert_allclose(ratios, LOW_BAND_HEADROOM_DB - SELF_MASKING_OFFSET_DB, atol=0.01)
 
 
 @pytest.mark.slow

@@ -23,9 +23,6 @@ TONAL_FLATNESS_DB = 60.0
 EMPTY_BIN_SHARE = 1e-6
 """Share of the mean power below which a bin is empty, and does not count in the flatness."""
 
-NOISE_OFFSET_DB = 5.5
-"""dB below noise-like audio at which noise is masked by it."""
-
 POWER_FLOOR = 1e-6
 """Added to powers before logarithms and divisions. (ONNX Runtime takes 1e-12 for 0.)"""
 
@@ -84,7 +81,7 @@ def masking_curve(power: Any, bands: BarkBands, log10: Callable[[Any], Any]) -> 
         - (occupied * 10 * log10(power + POWER_FLOOR)).sum(-1) / count
     )
     tonal = (flatness / TONAL_FLATNESS_DB).clip(0, 1)[..., None]
-    offset = tonal * (14.5 + bands.bark) + (1 - tonal) * NOISE_OFFSET_DB
+    offset = tonal * (14.5 + bands.bark) + (1 - tonal) * 5.5
     return power @ bands.inside.T @ bands.spreading.T * 10 ** (offset / -10)
 
 

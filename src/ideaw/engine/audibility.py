@@ -17,7 +17,7 @@ from ideaw.audio.hearing import (
     quiet_energies,
     spl_scale,
 )
-from ideaw.audio.masking import NOISE_OFFSET_DB, BarkBands, masking_curve
+from ideaw.audio.masking import BarkBands, masking_curve
 from ideaw.audio.spectrum import HANN_WINDOW, SPECTRUM_SCALE
 from ideaw.engine.gain import interpolate
 
@@ -25,8 +25,15 @@ MIN_SNR_BY_EAR_DB, MAX_SNR_BY_EAR_DB = 20.0, 54.0
 """Bounds of the SNR where the level is set by hearing: only in pauses would a mark be louder, and fainter it could
 hardly be found."""
 
-BAND_HEADROOM_DB = 45.0
-"""dB above the masking curve that a band of the network's residual may have, before the gain: it has 44 on average."""
+HIGH_BAND_HZ = 4_000.0
+"""From here on codecs at low bitrates replace audio by noise, and a mark in it with it."""
+
+LOW_BAND_HEADROOM_DB, HIGH_BAND_HEADROOM_DB = 50.0, 43.0
+"""dB above the masking curve that a band of the network's residual may have, before the gain, below HIGH_BAND_HZ and
+from there on: it has 44 on average. What is held down above lets the gain rise, for the mark below."""
+
+SELF_MASKING_OFFSET_DB = 11.0
+"""dB below the host's energy in a band up to which noise in it is masked at most, whatever other bands mask there."""
 
 FORWARD_MASK_CELLS = 64
 """Cells after a sound in which it masks: 100 ms. Before it, it masks nothing here."""
@@ -45,6 +52,10 @@ UNHEARD_WEIGHT = 1e-6
 
 _BANDS = BarkBands.for_window(WINDOW_SAMPLES, NUM_BINS)
 _BAND_OF_BIN = _BANDS.inside.argmax(0)
+_HEADROOM = np.where(
+    _BANDS.hertz < HIGH_BAND_HZ, 10 ** (LOW_BAND_HEADROOM_DB / 10), 10 ** (HIGH_BAND_HEADROOM_DB / 10)
+).astype(np.float32)
+"""(bands,) over the masking curve, of energy."""
 _SPL_OF_SPECTRUM = spl_scale(HANN_WINDOW) / SPECTRUM_SCALE**2
 _WINDOW_POWER = np.square(HANN_WINDOW).reshape(-1, CELL_SAMPLES).mean(1)
 _SPREAD = np.convolve(_WINDOW_POWER, _WINDOW_POWER) / _WINDOW_POWER.sum() ** 2
@@ -54,10 +65,10 @@ _SPREAD = np.convolve(_WINDOW_POWER, _WINDOW_POWER) / _WINDOW_POWER.sum() ** 2
 def limit_bands(
     host: NDArray[np.complex64], residual: NDArray[np.complex64], loudness: NDArray[np.floating]
 ) -> NDArray[np.complex64]:
-    """The residual, with every band of every frame at most BAND_HEADROOM_DB above the masking curve of the host.
+    """The residual, with no band of any frame further above the masking curve of the host than its headroom.
 
     Between the tones of sparse music the curve is what spreads there from other bands. Noise that fills such a gap is
-    heard as a new sound, so no band masks more than noise-like audio of its own energy would.
+    heard as a new sound, so a band masks no more than the host's own energy in it allows.
 
     Args:
         host: (frames, NUM_BINS), at level 1.
@@ -66,9 +77,9 @@ def limit_bands(
     """
     power, noise = (np.square(spectrum.real) + np.square(spectrum.imag) for spectrum in (host, residual))
     quiet = quiet_energies(WINDOW_SAMPLES) / (_SPL_OF_SPECTRUM * np.square(loudness))[:, None]
-    masked_by_itself = power @ _BANDS.inside.T * np.float32(10 ** (-NOISE_OFFSET_DB / 10))
+    masked_by_itself = power @ _BANDS.inside.T * np.float32(10 ** (-SELF_MASKING_OFFSET_DB / 10))
     curve = np.minimum(masking_curve(power, _BANDS, np.log10), masked_by_itself)
-    allowed = np.maximum(curve, quiet) * np.float32(10 ** (BAND_HEADROOM_DB / 10))
+    allowed = np.maximum(curve, quiet) * _HEADROOM
     energies = noise @ _BANDS.inside.T
     gains = np.sqrt(allowed / np.maximum(energies, allowed))
     return np.asarray(residual * gains.astype(np.float32)[:, _BAND_OF_BIN])
@@ -154,7 +165,7 @@ class GainByEar:
             np.divide(host * 10 ** (-snr / 10), noise, out=np.zeros_like(host), where=noise > 0)
             for snr in (MAX_SNR_BY_EAR_DB, MIN_SNR_BY_EAR_DB)
         )
-        wanted = self._target * weight / np.maximum(ratio, np.finfo(np.float64).tiny)
+        wanted = self._target * weight / np.maximum(ratio, np.finfo(np.float32).tiny)
         return np.asarray(np.minimum(np.maximum(wanted, lowest), most))
 
     def _sums_at_nodes(self, second: NDArray[np.floating]) -> NDArray[np.float64]:
