@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 import ideaw
+from ideaw.audio.hearing import AUDIBILITY_MEANING
 from ideaw.cli.models import _row
 from tests.cli.conftest import run
 
@@ -27,6 +28,7 @@ def test_a_card_is_printed_whole() -> None:
     assert json.loads(run("models", "46+10", "--json").out) == json.loads(file)
     lines = run("models", "46+10").out.splitlines()
     assert "message bits: 46" in lines
+    assert f"audibility means: {AUDIBILITY_MEANING}" in lines
     assert "scrambled by code: False" in lines
     assert len(lines) >= len(json.loads(file))
 

@@ -120,15 +120,3 @@ def test_a_bound_leaves_what_is_wanted_and_keeps_its_snr(level: float, wanted: f
         assert _keeps(audio, on_grid(residual * gain, step), 26)
     exact = limit_on_grid(residual, audio, 26, step, np.float64(np.inf))
     assert (step and bounds[0] >= 2 * wanted) or bounds[0] == exact[0]
-
-
-@given(st.lists(st.floats(1e-3, 1), min_size=2, max_size=6))
-def test_targets_meet_half_way_on_a_scale_of_decibels(targets: list[float]) -> None:
-    envelope = GainEnvelope(SECOND, limits=False)
-    gains = np.concatenate([envelope.push(np.array(targets)), envelope.push(np.empty(0), last=True)])
-    assert len(gains) == len(targets) * SECOND
-    steepest = (max(targets) - min(targets)) / (SECOND / 2) + 1e-12
-    assert np.abs(np.diff(gains)).max() <= steepest
-    assert np.abs(gains[SECOND // 2 :: SECOND] - targets).max() <= steepest
-    borders = gains[SECOND : -SECOND + 1 : SECOND]
-    assert np.abs(borders - np.sqrt(np.multiply(targets[:-1], targets[1:]))).max() <= steepest

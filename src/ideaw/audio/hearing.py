@@ -14,12 +14,20 @@ from ideaw.audio.masking import BarkBands, masking_curve
 MASKING_WINDOW_SAMPLES = 512
 """Samples of a frame at 16 kHz: 32 ms."""
 
+MASKING_HOP_SAMPLES = MASKING_WINDOW_SAMPLES // 2
+"""Samples from a frame to the next."""
+
 FULL_SCALE_DB_SPL = 102.0
 """dB SPL of a sine at full scale: speech of -26 dBov is then played at 79 dB SPL, as ITU-T P.862 does."""
 
-
-MIN_AUDIBILITY_DB, MAX_AUDIBILITY_DB, DEFAULT_AUDIBILITY_DB = -40.0, 20.0, -2.0
+MIN_AUDIBILITY_DB, MAX_AUDIBILITY_DB, DEFAULT_AUDIBILITY_DB = -40.0, 20.0, -3.0
 """Noise-to-mask ratios that can be asked for, and the one of models whose card gives none: below MP3 at 128 kbit/s."""
+
+AUDIBILITY_MEANING = (
+    "energy of the mark over what the audio masks, the mean over half-Bark bands and frames of 32 ms, which every half "
+    "second is brought to; 0 is as loud as what is masked, lower is quieter"
+)
+"""What a card says of its noise-to-mask ratio in dB."""
 
 
 def band_energies(

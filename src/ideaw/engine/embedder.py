@@ -15,7 +15,7 @@ from ideaw.audio.blocks import RESAMPLE_DELAY_SECONDS, Resampler, SampleBuffer, 
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.audio.samples import as_float, check_length
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS, istft, level, stft
-from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
+from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, GainByEar, limit_bands, temporal_mask
 from ideaw.engine.gain import GainEnvelope, bound_on_grid, limit, limit_on_grid
 from ideaw.engine.mixer import EmbedSettings, Mixer
 from ideaw.engine.network import Network, split_hops
@@ -72,7 +72,7 @@ class Embedder:
         self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
         self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings, self._block_hops)
         self._limits = GainEnvelope(rate)
-        self._targets = GainEnvelope(rate, limits=False) if settings.snr is None else self._limits
+        self._by_ear = GainByEar(rate, settings.audibility)
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
         self._settled = 0
@@ -143,14 +143,13 @@ class Embedder:
         self._mixer.count_16k(self._audio_16k.get(begin, end))
         audio = _by_second(self._audio_16k.get(begin, end), SEGMENT_SAMPLES)
         if settings.snr is None:
-            intended = gain_by_ear(residual, audio, settings.audibility)
+            targets, intended = self._by_ear.push(residual, audio, last)
         else:
             intended = limit(residual, audio, settings.snr)
         self._audio_16k.drop_before(min(end, self._residual.first_needed))
         begin, end = first * settings.rate, seconds * settings.rate
         residual, audio = (_by_second(buffer.get(begin, end), settings.rate) for buffer in (self._mark, self._audio))
         if settings.snr is None:
-            targets = self._targets.push(intended, last)
             bounds = bound_on_grid(residual, audio, MIN_SNR_BY_EAR_DB, settings.step, intended)
             return self._add_mark(np.stack([targets, np.minimum(targets, self._limits.push(bounds, last))], 1))
         possible = limit_on_grid(residual, audio, settings.snr, settings.step, intended)

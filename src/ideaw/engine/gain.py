@@ -79,39 +79,36 @@ def describe_level(snr: float | None, audibility: float | None) -> str:
 
 
 class GainEnvelope:
-    """The gain of a mark, from values `(…)` that come second by second; each settles it up to the middle of its second.
+    """The gain of a mark, from limits `(…)` that come second by second; each settles it up to the middle of its second.
 
     Before the first middle and after the last the gain stays as it is there.
 
     Args:
         second: samples of a second.
-        limits: whether the values are limits, which no sample may exceed. Else they are what seconds are to have on
-            average, and the gain at the border between two is their geometric mean.
     """
 
-    def __init__(self, second: int, limits: bool = True) -> None:
-        self._limits = limits
+    def __init__(self, second: int) -> None:
         moments = (np.arange(second) + 0.5) / second
         half = second // 2
         self._rise, self._fall = 2 * moments[:half], 2 - 2 * moments[half:]
         self._last: NDArray[np.float64] | None = None
 
-    def push(self, values: NDArray[np.float64], last: bool = False) -> NDArray[np.float64]:
-        """(seconds, …) values → the gain `(n, …)` from the middle before these seconds to the middle of their last.
+    def push(self, limits: NDArray[np.float64], last: bool = False) -> NDArray[np.float64]:
+        """(seconds, …) limits → the gain `(n, …)` from the middle before these seconds to the middle of their last.
 
         If they are the last, it goes on to their end.
         """
         gains = []
-        for value in values:
+        for value in limits:
             if self._last is None:
-                gains.append(_interpolate(value, value, self._rise))
+                gains.append(interpolate(value, value, self._rise))
             else:
-                border = np.minimum(self._last, value) if self._limits else np.sqrt(self._last * value)
-                gains += [_interpolate(border, self._last, self._fall), _interpolate(border, value, self._rise)]
+                border = np.minimum(self._last, value)
+                gains += [interpolate(border, self._last, self._fall), interpolate(border, value, self._rise)]
             self._last = value
         if last:
             assert self._last is not None
-            gains.append(_interpolate(self._last, self._last, self._fall))
+            gains.append(interpolate(self._last, self._last, self._fall))
         return np.concatenate(gains)
 
 
@@ -148,7 +145,7 @@ class SecondBudget:
         self._allowed += self._share * energy(audio)
         moments, end = (np.arange(len(audio)) + 1) / max(len(audio), 1), np.ones_like(self._gain)
         for attempt in range(MAX_ATTEMPTS + 1):
-            fitted = on_grid(residual * _interpolate(self._gain, end, moments), self._step)
+            fitted = on_grid(residual * interpolate(self._gain, end, moments), self._step)
             present = energy(fitted)
             too_strong = present > self._allowed
             if not too_strong.any():
@@ -248,12 +245,12 @@ def energy(samples: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(squares.sum(-1))
 
 
-def _allowed_energy(audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
-    return energy(audio) * 10 ** (-snr / 10)
-
-
-def _interpolate(
+def interpolate(
     start: NDArray[np.float64], end: NDArray[np.float64], positions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """`(n, …)` values between two `(…)`, at `(n,)` relative positions from 0 to 1."""
     return start + np.multiply.outer(positions, end - start)
+
+
+def _allowed_energy(audio: NDArray[np.floating], snr: float) -> NDArray[np.float64]:
+    return energy(audio) * 10 ** (-snr / 10)

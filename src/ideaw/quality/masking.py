@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.hearing import MASKING_WINDOW_SAMPLES, band_energies
+from ideaw.audio.hearing import MASKING_HOP_SAMPLES, MASKING_WINDOW_SAMPLES, band_energies
 from ideaw.audio.masking import POWER_FLOOR, BarkBands
-
-MASKING_HOP_SAMPLES = MASKING_WINDOW_SAMPLES // 2
-"""Samples from a frame to the next, at 16 kHz."""
 
 MAX_BLOCK_FRAMES = 1_000
 """Frames whose spectra are held in memory at once."""

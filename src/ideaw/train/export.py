@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
-from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB
+from ideaw.audio.hearing import AUDIBILITY_MEANING, DEFAULT_AUDIBILITY_DB
 from ideaw.errors import FileError, IdeawError
 from ideaw.modem.fec import FORMAT_VERSION, usual_slots
 from ideaw.nets.build import AnyNet, build_network
@@ -220,6 +220,7 @@ def _make_card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, 
         "format_version": FORMAT_VERSION,
         "snr": snr,
         "audibility": DEFAULT_AUDIBILITY_DB,
+        "audibility_means": AUDIBILITY_MEANING,
         "bins": model.stream_width,
         "context": config.context,
         "scrambled_by_code": False,
