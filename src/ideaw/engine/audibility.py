@@ -177,14 +177,14 @@ class GainByEar:
 
 
 def gain_by_ear(
-    residual: NDArray[np.floating], audio: NDArray[np.floating], noise_to_mask: float
+    residual: NDArray[np.floating], audio: NDArray[np.floating], noise_to_mask: float, min_snr: float
 ) -> NDArray[np.float64]:
     """The gain `(channels,)` that brings all of some (n, channels) at 16 kHz to a noise-to-mask ratio in dB.
 
-    It is 0 where there is no residual.
+    It is 0 where there is no residual, and leaves an SNR of at least `min_snr` dB.
     """
     samples = np.stack([audio, residual]).swapaxes(1, 2).astype(np.float32, order="C")
-    return np.sqrt(_squared_gain(_frame_values(samples).sum(-1), 10 ** (noise_to_mask / 10)))
+    return np.sqrt(_squared_gain(_frame_values(samples).sum(-1), 10 ** (noise_to_mask / 10), min_snr))
 
 
 def _frame_values(samples: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -203,12 +203,12 @@ def _frame_values(samples: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.stack([(noise / curve).mean(-1, dtype=np.float64) * weights, weights, *powers])
 
 
-def _squared_gain(sums: NDArray[np.float64], target: float) -> NDArray[np.float64]:
+def _squared_gain(sums: NDArray[np.float64], target: float, min_snr: float = MIN_SNR_BY_EAR_DB) -> NDArray[np.float64]:
     """The squared gain with which sums of `_frame_values` reach a ratio of noise to mask, within the SNR's bounds."""
     ratio, weight, host, noise = sums
     lowest, most = (
         np.divide(host * 10 ** (-snr / 10), noise, out=np.zeros_like(host), where=noise > 0)
-        for snr in (MAX_SNR_BY_EAR_DB, MIN_SNR_BY_EAR_DB)
+        for snr in (MAX_SNR_BY_EAR_DB, min_snr)
     )
     wanted = target * weight / np.maximum(ratio, np.finfo(np.float32).tiny)
     return np.asarray(np.minimum(np.maximum(wanted, lowest), most))

@@ -24,7 +24,7 @@ from ideaw.audio.grid import (
 from ideaw.audio.samples import as_float
 from ideaw.audio.short_resampler import ShortResampler, has_short_period
 from ideaw.audio.spectrum import LEVEL_FLOOR, frame_spectra, istft
-from ideaw.engine.audibility import MAX_SNR_BY_EAR_DB, MIN_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
+from ideaw.engine.audibility import MAX_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS
 from ideaw.engine.gain import OPENING_BOOST_DB, SHORT_SECONDS, SecondBudget, limit
 from ideaw.engine.mixer import EmbedSettings, Mixer
@@ -39,6 +39,9 @@ these does not change how well marks are read (E87 in docs/history.md)."""
 
 LIVE_LATENCY_SECONDS, RESAMPLED_LATENCY_SECONDS = 0.1, 0.13
 """Latency of a live stream at 16 kHz, and at all other rates."""
+
+LIVE_MIN_SNR_DB = 26.0
+"""SNR of a live stream whose level is set by hearing, at least: what a pause would mask, speech after it need not."""
 
 GAIN_SAMPLES = SAMPLE_RATE // 2
 """Samples at 16 kHz, up to the present, that ask for a gain: half a second."""
@@ -119,7 +122,7 @@ class LiveEmbedder:
         self._audio, self._audio_16k = SampleBuffer(count), _silence(SEGMENT_SAMPLES, count)
         self._residual = _CausalResidual(network, channels, payloads, settings)
         self._gain = _TrailingGain(settings)
-        snr = MIN_SNR_BY_EAR_DB if settings.snr is None else settings.snr
+        snr = LIVE_MIN_SNR_DB if settings.snr is None else settings.snr
         self._budget, self._mixer = SecondBudget(rate, count, snr, settings.step), Mixer(settings)
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
@@ -284,7 +287,7 @@ class _TrailingGain:
         """The gain (channels,) that these (n, channels) ask for; 0 where there is nothing to mark."""
         if self._settings.snr is None:
             boost = OPENING_BOOST_DB if self._seconds < SHORT_SECONDS else 0.0
-            return gain_by_ear(residual, audio, self._settings.audibility + boost)
+            return gain_by_ear(residual, audio, self._settings.audibility + boost, LIVE_MIN_SNR_DB)
         return limit(residual, audio, self._settings.snr)
 
 
