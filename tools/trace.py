@@ -80,8 +80,8 @@ def trace(source: Path = DEFAULT_SOURCE) -> dict[str, Trace]:
         plain, marked = Path(folder, "plain.wav"), Path(folder, "marked.wav")
         soundfile.write(plain, samples[: CLIP_SECONDS * rate], rate)
         steps: dict[str, Callable[[], object]] = {
-            "mark": lambda: marker.embed_file(plain, marked, MESSAGE),
-            "mark at an SNR": lambda: marker.embed_file(plain, marked, MESSAGE, snr=SNR_DB),
+            "mark": lambda: marker.embed_file(plain, marked, MESSAGE, verify=False, over=True),
+            "mark at an SNR": lambda: marker.embed_file(plain, marked, MESSAGE, snr=SNR_DB, verify=False, over=True),
             "detect": lambda: marker.detect_file(marked),
             "detect nothing": lambda: marker.detect_file(plain),
         }

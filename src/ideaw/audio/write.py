@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ideaw.audio import atomic, tags
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
 from ideaw.audio.companding import COMPANDED_SUBTYPES
-from ideaw.audio.containers.carry import carry, find_carrier
+from ideaw.audio.containers.carry import carry, find_carrier, warn_of_losses
 from ideaw.audio.formats import (
     CONSTANT_RATE,
     CONTAINERS_OF_32_BITS,
@@ -143,6 +143,8 @@ def create_audio(
                 carry(path, carrier, Path(source), coded, finished)
         if inspect is not None:
             inspect(finished)
+        if source is not None and encoding is not None:
+            warn_of_losses(path, Path(source), encoding, carrier)
 
 
 def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None) -> None:

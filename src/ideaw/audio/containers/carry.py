@@ -1,5 +1,6 @@
 """Which container copier takes everything but the samples from a source to what was coded anew."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from ideaw.audio.containers.bytes import UnfitContainerError
 from ideaw.audio.containers.chunks import carry_around_samples
 from ideaw.audio.containers.comments import carry_comments
 from ideaw.audio.containers.flac import carry_flac
+from ideaw.audio.containers.left_behind import name_left_behind
 from ideaw.audio.containers.mp3 import carry_mp3
 from ideaw.audio.containers.ogg import carry_ogg
 from ideaw.audio.containers.trailers import carry_trailing_tags
@@ -17,6 +19,8 @@ from ideaw.errors import FileError
 
 Carrier: TypeAlias = Callable[[BinaryIO, BinaryIO, BinaryIO], None]
 """Writes the audio of its second file with everything else of its first to its third."""
+
+_logger = logging.getLogger("ideaw")
 
 _CHUNKED = ("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF")
 _SAME_CONTAINER: dict[str, Carrier] = {
@@ -55,6 +59,15 @@ def find_carrier(path: Path, source: Encoding, target: Encoding, track: int) -> 
     if source.container in _COMMENTED and target.container in _COMMENTED:
         return carry_comments
     return None
+
+
+def warn_of_losses(path: Path, source: Path, encoding: Encoding, carrier: Carrier | None) -> None:
+    """Log what of `source` has no place in the format of `path`, in one line, if there is anything."""
+    if carrier is None or carrier is carry_comments:
+        with source.open("rb") as file:
+            names = name_left_behind(file, encoding, comments_stay=carrier is carry_comments)
+        if names:
+            _logger.warning("%s has no place for all of its source; left behind: %s", path, ", ".join(names))
 
 
 def carry(path: Path, carrier: Carrier, source: Path, coded: Path, output: Path) -> None:

@@ -64,6 +64,13 @@ def chapter_track_ids(file: BinaryIO) -> set[int]:
     return ids
 
 
+def boxes_left_behind(file: BinaryIO) -> list[str]:
+    """What the user data of a file holds besides texts, which only MP4 has."""
+    moov = _first(file, list(file_boxes(file)), b"moov")
+    user_data = b"".join(child.body for child in _parse(moov).children if child.kind == b"udta") if moov else b""
+    return [name for kind, name in ((b"covr", "cover"), (b"chpl", "chapters")) if kind in user_data]
+
+
 def file_boxes(file: BinaryIO) -> Iterator[Box]:
     """The outermost boxes of a file."""
     at, end = 0, num_bytes(file)
