@@ -28,7 +28,7 @@ from ideaw.detector import Detector
 from ideaw.engine.embedder import Embedder
 from ideaw.engine.network import Network
 from ideaw.errors import AlreadyMarkedError
-from ideaw.keys import Key
+from ideaw.keys import PUBLIC, Key
 from ideaw.payload.message import Message, Plan
 from ideaw.read_back import ReadBack
 
@@ -107,9 +107,10 @@ class FileMarking:
         detector = Detector(self.network, self.respected, "none")
         found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
         if found.message is not None:
+            owner = "the public key" if found.key == PUBLIC.fingerprint else f"the key {found.key}"
             raise AlreadyMarkedError(
-                f"{source} carries the mark {Message(found.message)} already, of the key {found.key}; another one "
-                "over it would make both hard to read: to mark it all the same, say so (--over)"
+                f"{source} carries the mark {Message(found.message)} already, of {owner}; another one over it would "
+                "make both hard to read: to mark it all the same, say so (--over)"
             )
 
     def _mark_track(self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None) -> None:
