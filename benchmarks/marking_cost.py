@@ -21,7 +21,7 @@ import ideaw
 from ideaw.audio.write import write_audio
 
 SAMPLES = Path(ideaw.__file__).parent / "samples"
-LENGTHS_SECONDS = (3, 12, 60, 300)
+LENGTHS_SECONDS = (3, 12, 60)
 FORMATS = (".wav", ".mp3", ".m4a")
 
 

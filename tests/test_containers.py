@@ -94,3 +94,44 @@ def test_no_cell_holds_where_metadata_is_lost(files: Files, tmp_path: Path) -> N
     cells = [cell for cell in matrix.CELLS if cell.subject == "all.flac" and cell.kind in lost]
     assert len(cells) == len(lost)
     assert all(matrix.compare(cell, source, tmp_path / "bare.flac") for cell in cells)
+
+
+def test_comments_and_pictures_move_between_flac_and_ogg(files: Files, tmp_path: Path) -> None:
+    cells = {cell.kind: cell for cell in matrix.CELLS if cell.subject == "all.flac"}
+    for program in ("vorbiscomment", "metaflac", "flac"):
+        if missing := matrix.missing_program(matrix.SUBJECTS["all.flac"]) or not matrix.shutil.which(program):
+            pytest.skip(f"{missing if isinstance(missing, str) else program} is not installed")
+    source, _ = files("all.flac")
+    marker, path = ideaw.load(threads=1), source
+    for name in ("out.ogg", "back.flac"):
+        marker.embed_file(path, tmp_path / name, "kept", over=True)
+        path = tmp_path / name
+    for kind in ("comments, repeated", "picture", "ReplayGain, ids"):
+        assert matrix.compare(cells[kind], source, path) is None
+    shown = matrix.show(matrix.Cell("", "", "vorbiscomment -l {file}", ""), tmp_path / "out.ogg")
+    assert "ARTIST=Brahms\nARTIST=Joachim" in shown
+    assert "METADATA_BLOCK_PICTURE=" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "lost"),
+    [
+        ("broadcast.wav", "out.flac", ("bext", "iXML", "smpl", "cue", "abcd")),
+        ("all.flac", "out.mp3", ("ALBUMARTIST", "picture", "cue sheet")),
+        ("vbr.mp3", "out.flac", ("APIC", "TPE2", "USLT")),
+        ("book.m4a", "out.flac", ("cover", "chapters", "album_artist")),
+    ],
+)
+def test_what_another_format_has_no_place_for_is_named(
+    files: Files, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, target: str, lost: tuple[str, ...]
+) -> None:
+    missing = matrix.missing_program(matrix.SUBJECTS[name])
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    source, _ = files(name)
+    caplog.clear()
+    ideaw.embed_file(source, tmp_path / target, "kept")
+    (record,) = caplog.records
+    line = record.getMessage()
+    assert str(tmp_path / target) in line
+    assert all(part in line for part in lost), line

@@ -25,7 +25,7 @@ from ideaw.audio.write import (
 )
 from ideaw.detector import Detector
 from ideaw.errors import AlreadyMarkedError, LostMarkError
-from ideaw.keys import Key
+from ideaw.keys import PUBLIC, Key
 from ideaw.layered_embedder import EmbedRequest
 from ideaw.payload.message import Message
 from ideaw.read_back import ReadBack
@@ -98,9 +98,10 @@ class FileMarking:
         detector = Detector(self.request.network, self.respected, "none")
         found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
         if found.message is not None:
+            owner = "the public key" if found.key == PUBLIC.fingerprint else f"the key {found.key}"
             raise AlreadyMarkedError(
-                f"{source} carries the mark {Message(found.message)} already, of the key {found.key}; another one "
-                "over it would make both hard to read: to mark it all the same, say so (--over)"
+                f"{source} carries the mark {Message(found.message)} already, of {owner}; another one over it would "
+                "make both hard to read: to mark it all the same, say so (--over)"
             )
 
     def _mark_track(self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None) -> None:

@@ -118,8 +118,6 @@ def test_without_files_that_have_no_name_a_signal_leaves_none_either(tmp_path: P
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 128 + signal.SIGTERM
     assert not list(tmp_path.iterdir())
-    assert subprocess.run([sys.executable, "-c", script, source, target], check=False).returncode == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["out.flac"]
 
 
 WITH_LITTLE_ROOM = """

@@ -6,7 +6,7 @@ libsndfile writes every letter of an ID3 tag beyond ASCII as two wrong ones, so 
 TAG_NAMES = ("title", "artist", "album", "date", "comment", "genre", "tracknumber", "copyright", "license")
 """Tags that libsndfile carries. Its `software` is left out: it grows by libsndfile's name at every write."""
 
-_ID3_FRAMES = {
+ID3_FRAMES = {
     "title": b"TIT2",
     "artist": b"TPE1",
     "album": b"TALB",
@@ -16,6 +16,7 @@ _ID3_FRAMES = {
     "tracknumber": b"TRCK",
     "copyright": b"TCOP",
 }
+"""Tags that MP3 gets from here → their frames."""
 
 
 def id3_length(opening: bytes) -> int:
@@ -33,10 +34,10 @@ def encode_id3(texts: dict[str, str]) -> bytes:
     """An ID3v2.4 tag in UTF-8 of texts by libsndfile's names; empty if none of them has an ID3 frame."""
     frames = b""
     for name, text in texts.items():
-        if name in _ID3_FRAMES:
+        if name in ID3_FRAMES:
             opening = b"\x03und\0" if name == "comment" else b"\x03"
             body = opening + text.encode("utf-8", "replace")
-            frames += _ID3_FRAMES[name] + _synchsafe(len(body)) + b"\0\0" + body
+            frames += ID3_FRAMES[name] + _synchsafe(len(body)) + b"\0\0" + body
     return b"ID3\x04\0\0" + _synchsafe(len(frames)) + frames if frames else b""
 
 

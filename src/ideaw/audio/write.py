@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ideaw.audio import atomic, tags
 from ideaw.audio.blocks import CODEC_BLOCK_SAMPLES, SampleBuffer, split_blocks
 from ideaw.audio.companding import COMPANDED_SUBTYPES
-from ideaw.audio.containers.carry import carry, find_carrier
+from ideaw.audio.containers.carry import carry, find_copier, warn_of_losses
 from ideaw.audio.formats import (
     CONSTANT_RATE,
     CONTAINERS_OF_32_BITS,
@@ -101,10 +101,10 @@ def create_audio(
     check_format(path, rate, channels, encoding, num_samples, source is not None)
     chosen = choose_encoding(path, encoding, channels * (num_samples or 0))
     make_encoder, errors = _encoder(path, chosen)
-    carrier = None
+    copier = None
     if source is not None and encoding is not None:
         check_kept(path, encoding)
-        carrier = find_carrier(path, encoding, chosen, track)
+        copier = find_copier(path, encoding, chosen, track)
     buffer = SampleBuffer(channels)
 
     def write_held(size: int) -> None:
@@ -122,7 +122,7 @@ def create_audio(
 
     with contextlib.ExitStack() as files:
         finished = into or files.enter_context(atomic.replace_on_success(path, overwrite))
-        coded = finished if carrier is None else files.enter_context(atomic.scratch_file(path))
+        coded = finished if copier is None else files.enter_context(atomic.scratch_file(path))
         with _encoder_errors(path, errors):
             encoder = make_encoder(coded, rate, channels, chosen)
         try:
@@ -137,12 +137,14 @@ def create_audio(
             raise
         if make_encoder is SndfileEncoder:
             _check_complete(path, coded, buffer.end)
-        if carrier is not None:
+        if copier is not None:
             assert source is not None
             with atomic.file_errors(path):
-                carry(path, carrier, Path(source), coded, finished)
+                carry(path, copier, Path(source), coded, finished)
         if inspect is not None:
             inspect(finished)
+        if source is not None and encoding is not None:
+            warn_of_losses(path, Path(source), encoding, copier)
 
 
 def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encoding: Encoding | None = None) -> None:

@@ -28,7 +28,14 @@ MEDIA_TYPES = {
     ".aif": "audio/aiff",
     ".au": "audio/basic",
     ".m4a": "audio/mp4",
+    ".m4b": "audio/mp4",
     ".mp4": "audio/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".mka": "audio/x-matroska",
+    ".mkv": "video/x-matroska",
+    ".webm": "video/webm",
+    ".caf": "audio/x-caf",
 }
 """Types of what can be answered, by extension."""
 

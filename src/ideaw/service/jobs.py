@@ -145,8 +145,16 @@ class Engine:
             _check_length(opened, job.longest)
             target = source.with_name(f"marked{extension_for(opened.encoding, source.suffix)}")
         marker = Marker(self._network, PUBLIC if job.key is None else Key.of(job.key.digits))
+        # The page looks for the mark itself, and shows audio in which it is not found; clients ask for a detection.
         marker.embed_file(
-            source, target, message, snr=job.snr, audibility=job.audibility, longest=job.longest, over=True
+            source,
+            target,
+            message,
+            snr=job.snr,
+            audibility=job.audibility,
+            longest=job.longest,
+            verify=False,
+            over=True,
         )
         return {"file": target.name}
 

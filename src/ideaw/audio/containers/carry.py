@@ -1,5 +1,6 @@
 """Which container copier takes everything but the samples from a source to what was coded anew."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,17 +10,20 @@ from ideaw.audio.containers.bytes import UnfitContainerError
 from ideaw.audio.containers.chunks import carry_around_samples
 from ideaw.audio.containers.comments import carry_comments
 from ideaw.audio.containers.flac import carry_flac
+from ideaw.audio.containers.left_behind import name_left_behind
 from ideaw.audio.containers.mp3 import carry_mp3
 from ideaw.audio.containers.ogg import carry_ogg
 from ideaw.audio.containers.trailers import carry_trailing_tags
 from ideaw.audio.formats import FORMATS, SOUND_CONTAINERS, Encoding, import_pyav
 from ideaw.errors import FileError
 
-Carrier: TypeAlias = Callable[[BinaryIO, BinaryIO, BinaryIO], None]
+Copier: TypeAlias = Callable[[BinaryIO, BinaryIO, BinaryIO], None]
 """Writes the audio of its second file with everything else of its first to its third."""
 
+_logger = logging.getLogger("ideaw")
+
 _CHUNKED = ("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF")
-_SAME_CONTAINER: dict[str, Carrier] = {
+_SAME_CONTAINER: dict[str, Copier] = {
     **dict.fromkeys(_CHUNKED, carry_around_samples),
     "FLAC": carry_flac,
     "MP3": carry_mp3,
@@ -30,7 +34,7 @@ _COMMENTED = ("FLAC", "OGG")
 """Containers with Vorbis comments."""
 
 
-def find_carrier(path: Path, source: Encoding, target: Encoding, track: int) -> Carrier | None:
+def find_copier(path: Path, source: Encoding, target: Encoding, track: int) -> Copier | None:
     """What carries over everything but the samples; None if the two have nothing but usual tags in common.
 
     Args:
@@ -57,8 +61,17 @@ def find_carrier(path: Path, source: Encoding, target: Encoding, track: int) -> 
     return None
 
 
-def carry(path: Path, carrier: Carrier, source: Path, coded: Path, output: Path) -> None:
-    """Run a carrier on three files; `path` names what is written in errors.
+def warn_of_losses(path: Path, source: Path, encoding: Encoding, copier: Copier | None) -> None:
+    """Log what of `source` has no place in the format of `path`, in one line, if there is anything."""
+    if copier is None or copier is carry_comments:
+        with source.open("rb") as file:
+            names = name_left_behind(file, encoding, comments_stay=copier is carry_comments)
+        if names:
+            _logger.warning("%s has no place for all of its source; left behind: %s", path, ", ".join(names))
+
+
+def carry(path: Path, copier: Copier, source: Path, coded: Path, output: Path) -> None:
+    """Run a copier on three files; `path` names what is written in errors.
 
     Raises:
         FileError: the source's parts cannot be carried over.
@@ -66,7 +79,7 @@ def carry(path: Path, carrier: Carrier, source: Path, coded: Path, output: Path)
     """
     with source.open("rb") as theirs, coded.open("rb") as ours, output.open("wb") as whole:
         try:
-            carrier(theirs, ours, whole)
+            copier(theirs, ours, whole)
         except UnfitContainerError as problem:
             raise FileError(f"{path} cannot be written: of the source, {problem}") from problem
         except (ValueError, IndexError, RecursionError) as problem:  # places and sizes that nothing could have

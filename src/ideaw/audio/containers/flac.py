@@ -11,7 +11,7 @@ from ideaw.audio.containers.bytes import Stretch, UnfitContainerError, append, n
 from ideaw.audio.containers.trailers import trailing_tags_start
 from ideaw.audio.tags import id3_length
 
-_STREAMINFO, _SEEKTABLE, VORBIS_COMMENT, PICTURE = 0, 3, 4, 6
+_STREAMINFO, APPLICATION, _SEEKTABLE, VORBIS_COMMENT, CUESHEET, PICTURE = 0, 2, 3, 4, 5, 6
 """Kinds of metadata blocks."""
 
 _LAST_BLOCK = 0x80

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ideaw.audio.containers.bytes import Stretch, append, num_bytes, read_at
+from ideaw.audio.containers.bytes import Stretch, UnfitContainerError, append, num_bytes, read_at
 
 _MAX_INDEX_BYTES = 1 << 28
 """Bytes of an index that is held in memory: that of a day of video."""
@@ -34,10 +34,16 @@ class Box:
 
 
 def restore_boxes(source: BinaryIO, muxed: BinaryIO, output: BinaryIO) -> None:
-    """Write `muxed` with the brands and the user data of `source` to `output`."""
+    """Write `muxed` with the brands and the user data of `source` to `output`.
+
+    Raises:
+        UnfitContainerError: one of them has no index.
+    """
     theirs, ours = list(file_boxes(source)), list(file_boxes(muxed))
-    index = _parse(_first(muxed, ours, b"moov"))
-    their_index = _parse(_first(source, theirs, b"moov"))
+    indices = [_first(file, boxes, b"moov") for file, boxes in ((muxed, ours), (source, theirs))]
+    if not all(indices):
+        raise UnfitContainerError("its index is missing, or too large")
+    index, their_index = map(_parse, indices)
     former = _first(muxed, ours, b"ftyp")
     brands = _first(source, theirs, b"ftyp") or former
     for kind in (b"udta", b"meta"):
@@ -62,6 +68,13 @@ def chapter_track_ids(file: BinaryIO) -> set[int]:
             if reference.kind == b"chap":
                 ids |= {int.from_bytes(reference.body[at : at + 4], "big") for at in range(0, len(reference.body), 4)}
     return ids
+
+
+def boxes_left_behind(file: BinaryIO) -> list[str]:
+    """What the user data of a file holds besides texts, which only MP4 has."""
+    moov = _first(file, list(file_boxes(file)), b"moov")
+    user_data = b"".join(child.body for child in _parse(moov).children if child.kind == b"udta") if moov else b""
+    return [name for kind, name in ((b"covr", "cover"), (b"chpl", "chapters")) if kind in user_data]
 
 
 def file_boxes(file: BinaryIO) -> Iterator[Box]:
