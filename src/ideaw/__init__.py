@@ -9,6 +9,7 @@ from ideaw.marker import Marker, load
 from ideaw.models import Card, model_names
 from ideaw.results import Detection, Segment
 from ideaw.shortcuts import detect_file, embed_file
+from ideaw.streams import EmbedStream
 
 __version__ = version("ideaw")
 
@@ -18,6 +19,7 @@ __all__ = [
     "AudioError",
     "Card",
     "Detection",
+    "EmbedStream",
     "FileError",
     "IdeawError",
     "Key",

@@ -109,9 +109,7 @@ class Marker(SegmentMarker):
                 raise AudioError(f"{held}; at least {self.card.min_seconds:g} s is needed")
             if not short or self.detect(marked, rate, speeds="none").message == Message.of(message).content:
                 return marked
-        raise AudioError(
-            f"the mark in these {len(array) / rate:.2f} s cannot be read back; {SHORT_SECONDS:g} s or more can hold it"
-        )
+        raise AudioError(f"the mark in these {len(array) / rate:.2f} s cannot be read back; longer audio can hold it")
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]

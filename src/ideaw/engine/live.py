@@ -260,7 +260,7 @@ class _TrailingGain:
         self._residual.append(piece)
         residual = self._residual.get(self._residual.end - GAIN_SAMPLES, self._residual.end)
         self._residual.drop_before(self._residual.end - GAIN_SAMPLES)
-        if self._pieces % HALF_SECOND_EVERY == 0:
+        if self._seconds * SAMPLE_RATE < GAIN_SAMPLES or self._pieces % HALF_SECOND_EVERY == 0:
             self._long = self._estimate(residual, audio)
         self._pieces += 1
         long, short = self._long, self._estimate(residual[-ATTACK_SAMPLES:], audio[-ATTACK_SAMPLES:])
@@ -272,6 +272,8 @@ class _TrailingGain:
             gain = self._follow(wanted, len(piece) / SAMPLE_RATE)
             if self._settings.snr is None:
                 gain = np.where(short > 0, np.minimum(gain, short * MAX_OVERSHOOT), gain)
+            if self._settings.snr is None and self._seconds < SHORT_SECONDS:
+                gain = gain * 10 ** (OPENING_BOOST_DB / 20)
         start, self._last = np.where(self._last > 0, self._last, gain), gain
         moments = (np.arange(len(piece)) + 1)[:, None] / len(piece)
         return np.asarray(piece * (start + (gain - start) * moments), np.float32)
@@ -290,8 +292,7 @@ class _TrailingGain:
     def _estimate(self, residual: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float64]:
         """The gain (channels,) that these (n, channels) ask for; 0 where there is nothing to mark."""
         if self._settings.snr is None:
-            boost = OPENING_BOOST_DB if self._seconds < SHORT_SECONDS else 0.0
-            return gain_by_ear(residual, audio, self._settings.audibility + boost)
+            return gain_by_ear(residual, audio, self._settings.audibility)
         return limit(residual, audio, self._settings.snr)
 
 
