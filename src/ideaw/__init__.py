@@ -18,6 +18,7 @@ from ideaw.marker import Marker, load
 from ideaw.models import Card, model_names
 from ideaw.results import Detection, Segment
 from ideaw.shortcuts import detect_file, embed_file
+from ideaw.streams import EmbedStream
 
 __version__ = version("ideaw")
 
@@ -28,6 +29,7 @@ __all__ = [
     "AudioError",
     "Card",
     "Detection",
+    "EmbedStream",
     "FileError",
     "IdeawError",
     "Key",

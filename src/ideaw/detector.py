@@ -163,7 +163,7 @@ class Detector:
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
         """Intermediate answers for the mix of `(n, channels)` blocks at `rate` Hz, one per chunk, and the final one.
 
-        However long a stream without a mark goes on, the probability that any answer finds one is below 2 · FILE_P.
+        However long a stream without a mark goes on, the probability that any answer finds one is below 4 · FILE_P.
 
         Raises:
             AudioError: a block is no audio, or differs from the first in its channels.

@@ -99,9 +99,7 @@ class Marker(SegmentMarker):
             attempt.check_marked(embedder)
             if seconds >= SHORT_SECONDS or self._holds(marked, rate, request):
                 return marked
-        raise AudioError(
-            f"the mark in these {seconds:.2f} s cannot be read back; {SHORT_SECONDS:g} s or more can hold it"
-        )
+        raise AudioError(f"the mark in these {seconds:.2f} s cannot be read back; longer audio can hold it")
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]

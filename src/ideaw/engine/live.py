@@ -52,6 +52,9 @@ GAIN_MEMORY_SECONDS = 2.0
 MAX_OVERSHOOT = 10 ** (1.5 / 20)
 """Factor by which a gain by hearing may exceed what the last moments ask for: 1.5 dB."""
 
+HALF_SECOND_EVERY = 3
+"""Pieces after which the half second is looked at again, which takes most of the time."""
+
 ATTACK_SAMPLES = 10 * HOP_SAMPLES
 """Samples at 16 kHz, up to the present, that may ask for less: the last 156 ms."""
 
@@ -252,15 +255,19 @@ class _TrailingGain:
     def __init__(self, settings: EmbedSettings) -> None:
         self._settings = settings
         self._residual = _silence(GAIN_SAMPLES, settings.channels)
-        self._smooth, self._last = np.zeros((2, settings.channels))
-        self._seconds = 0.0
+        self._smooth, self._last, self._long = np.zeros((3, settings.channels))
+        self._seconds, self._pieces = 0.0, 0
 
     def apply(self, piece: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float32]:
         """The next (n, channels) of the residual, with its gain; `audio` is the GAIN_SAMPLES that end with it."""
         self._residual.append(piece)
         residual = self._residual.get(self._residual.end - GAIN_SAMPLES, self._residual.end)
         self._residual.drop_before(self._residual.end - GAIN_SAMPLES)
-        long, short = (self._estimate(residual[-length:], audio[-length:]) for length in (GAIN_SAMPLES, ATTACK_SAMPLES))
+        if self._seconds * SAMPLE_RATE < GAIN_SAMPLES or self._pieces % HALF_SECOND_EVERY == 0:
+            self._long = self._estimate(residual, audio)
+        self._pieces += 1
+        long, short = self._long, self._estimate(residual[-ATTACK_SAMPLES:], audio[-ATTACK_SAMPLES:])
+        long = np.where(long > 0, long, short)
         wanted = np.where(short > 0, np.minimum(long, short), long)
         if not self._last.any():  # the network's first frames tell little of those that follow
             gain = np.minimum(wanted, limit(residual, audio, MAX_SNR_BY_EAR_DB))
@@ -268,6 +275,8 @@ class _TrailingGain:
             gain = self._follow(wanted, len(piece) / SAMPLE_RATE)
             if self._settings.snr is None:
                 gain = np.where(short > 0, np.minimum(gain, short * MAX_OVERSHOOT), gain)
+            if self._settings.snr is None and self._seconds < SHORT_SECONDS:
+                gain = gain * 10 ** (OPENING_BOOST_DB / 20)
         start, self._last = np.where(self._last > 0, self._last, gain), gain
         moments = (np.arange(len(piece)) + 1)[:, None] / len(piece)
         return np.asarray(piece * (start + (gain - start) * moments), np.float32)
@@ -286,8 +295,7 @@ class _TrailingGain:
     def _estimate(self, residual: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float64]:
         """The gain (channels,) that these (n, channels) ask for; 0 where there is nothing to mark."""
         if self._settings.snr is None:
-            boost = OPENING_BOOST_DB if self._seconds < SHORT_SECONDS else 0.0
-            return gain_by_ear(residual, audio, self._settings.audibility + boost, LIVE_MIN_SNR_DB)
+            return gain_by_ear(residual, audio, self._settings.audibility, LIVE_MIN_SNR_DB)
         return limit(residual, audio, self._settings.snr)
 
 

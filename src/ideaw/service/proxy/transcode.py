@@ -16,7 +16,7 @@ from ideaw.service.proxy.frames import FlacFrames, OggPackets
 MIN_KBPS_PER_CHANNEL = 64
 """Least bitrate of AAC and Opus that are encoded again, whose first frames do not tell that of the whole."""
 
-LAYOUTS = {1: "mono", 2: "stereo"}
+STREAM_LAYOUTS = {1: "mono", 2: "stereo"}
 """Channels that can be encoded, and what FFmpeg calls them."""
 
 MAX_FLAC_FRAME_SECONDS = 0.02
@@ -39,7 +39,7 @@ class Format:
     FLUSHED: ClassVar[dict[str, str]] = {"flush_packets": "1"}
 
 
-FORMATS = {
+STREAM_FORMATS = {
     "mp3": Format(
         "mp3float",
         "libmp3lame",
@@ -59,7 +59,7 @@ class Decoder:
     """Bytes of one format, in pieces, to samples `(n, channels)`: int16 or int32 of FLAC, float32 of the others."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._format = name, FORMATS[name]
+        self._name, self._format = name, STREAM_FORMATS[name]
         self._context: Any = None if name in ("opus", "flac") else av.CodecContext.create(self._format.decoder, "r")
         self._frames = FlacFrames() if name == "flac" else OggPackets()
         self._packets = 0
@@ -146,10 +146,10 @@ class Encoder:
     """
 
     def __init__(self, name: str, rate: int, channels: int, dtype: np.dtype[Any], kbps: float = 0.0) -> None:
-        given = FORMATS[name]
-        if channels not in LAYOUTS:
+        given = STREAM_FORMATS[name]
+        if channels not in STREAM_LAYOUTS:
             raise AudioError(f"{name} of {channels} channels cannot be encoded here")
-        self._layout, self._given_rate, self._rate = LAYOUTS[channels], rate, given.rate or rate
+        self._layout, self._given_rate, self._rate = STREAM_LAYOUTS[channels], rate, given.rate or rate
         self._sink = _Sink()
         self._container = av.open(
             self._sink, "w", format=given.container, options={**Format.FLUSHED, **given.container_options}
@@ -202,7 +202,7 @@ class Encoder:
 
     def _columns(self, frames: list[Any]) -> NDArray[Any]:
         """(n, channels) of interleaved frames."""
-        channels = next(channels for channels, layout in LAYOUTS.items() if layout == self._layout)
+        channels = next(channels for channels, layout in STREAM_LAYOUTS.items() if layout == self._layout)
         parts = [frame.to_ndarray().reshape(-1, channels) for frame in frames]
         return np.concatenate([np.empty((0, channels), np.float32), *parts])
 
