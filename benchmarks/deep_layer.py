@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,17 @@ def attacks(lyra: Path | None) -> dict[str, Callable[[Audio], Audio]]:
     rows |= resyntheses(lyra)
     rows |= {f"MP3 {kbps}": listed("mp3", kbps=kbps) for kbps in (32, 24, 16)}
     rows |= {"reverberation": listed("reverb"), "EQ": listed("equalise", most=8.0), "compressor": listed("compress")}
-    rows["other sound at equal level"] = listed("background", snr=0.0)
+    rows["speech over music at equal level"] = listed("background", snr=0.0)
+    rows["music at equal level"] = _with_music
     return rows | {"noise 20 dB": noise(20), "noise 10 dB": noise(10), "noise 5 dB": noise(5)}
+
+
+def _with_music(audio: Audio) -> Audio:
+    """The packaged music added, as loud as the audio is."""
+    with resources.files("ideaw").joinpath("samples", "music.ogg").open("rb") as file:
+        samples, rate = soundfile.read(file, always_2d=True)
+    music = np.resize(soxr.resample(samples.mean(1), rate, SAMPLE_RATE), len(audio))
+    return audio + music * (audio.std() / music.std())
 
 
 def edits() -> dict[str, Callable[[Audio], Audio]]:
@@ -381,14 +391,19 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--keys", type=int, default=100, help="keys for each piece, of alarms")
     parser.add_argument("--lyra", type=Path, help="folder of Lyra's weights; without it its rows are skipped")
+    parser.add_argument("--only", help="of rates and edits, the rows whose name holds this")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     originals = [] if arguments.what == "stereo" else pieces(arguments.folder, arguments.kind, arguments.pairs)
     if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
         print("Lyra: skipped: give the folder of its weights with --lyra")
+
+    def chosen(rows: dict[str, Callable[[Audio], Audio]]) -> dict[str, Callable[[Audio], Audio]]:
+        return {name: row for name, row in rows.items() if not arguments.only or arguments.only in name}
+
     found = {
-        "rates": lambda: measure(mark(originals), attacks(arguments.lyra), "none"),
-        "edits": lambda: measure(mark(originals), edits(), "all"),
+        "rates": lambda: measure(mark(originals), chosen(attacks(arguments.lyra)), "none"),
+        "edits": lambda: measure(mark(originals), chosen(edits()), "all"),
         "quality": lambda: quality(read_clips(arguments.folder, arguments.kind, 2 * arguments.pairs)),
         "alarms": lambda: alarms(originals, arguments.keys),
         "frontier": lambda: frontier(originals, arguments.lyra),

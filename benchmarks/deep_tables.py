@@ -94,6 +94,19 @@ def alarms() -> list[str]:
     return _table(heads, rows)
 
 
+def streams() -> list[str]:
+    """What it costs not to choose where periods begin."""
+    return _rates_of(_load("streams"), network=False)
+
+
+def costs() -> list[str]:
+    """CPU time a second of audio."""
+    rows = [
+        [row["job"], row["audio"], f"{row['seconds']:.0f} s", f"{row['ms']:.1f} ms"] for row in _load("costs")["rows"]
+    ]
+    return _table(["job", "audio", "length", "CPU for a second of it"], rows)
+
+
 FRAGMENTS: dict[str, Callable[[], list[str]]] = {
     "deep-speech": lambda: rates("speech"),
     "deep-music": lambda: rates("music"),
@@ -101,6 +114,8 @@ FRAGMENTS: dict[str, Callable[[], list[str]]] = {
     "deep-quality": quality,
     "deep-alarms": alarms,
     "deep-security": security,
+    "deep-streams": streams,
+    "deep-costs": costs,
 }
 """Name of a table → what makes it."""
 
