@@ -6,9 +6,13 @@ Ray: the dispatcher replaces what died, as it does on one machine.
 
 import logging
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, Self
 
 from ideaw.catalogue.dispatch import Died, Event
@@ -17,6 +21,9 @@ from ideaw.errors import IdeawError, error_reason
 
 CONNECT_SECONDS = 5.0
 """Patience with an address at which a Ray cluster should be."""
+
+INIT_SECONDS = 60.0
+"""Patience with Ray itself while it connects, which would otherwise try for ever."""
 
 OBJECT_STORE_BYTES = 100_000_000
 """Shared memory of a Ray that is started here: only ticks pass through it."""
@@ -62,8 +69,10 @@ class RayWorkers:
         self._streams: dict[Any, Hashable] = {}
         self._started = 0
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-        if address is None:
-            # The one switch that keeps a Ray of one machine on 127.0.0.1; `_node_ip_address` is resolved to another.
+        if address is not None:
+            _check_answers(address)
+        if _is_of_this_machine_alone(address):
+            # The one switch that keeps Ray on 127.0.0.1, which it otherwise takes for the machine's own address.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         import ray
 
@@ -79,11 +88,11 @@ class RayWorkers:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         if address is None:
             quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "num_cpus": count}
-            self._ray.init(**quiet)
+            self._ray.init(address="local", **quiet)
             return
-        _check_answers(address)
         try:
-            self._ray.init(address=address, **quiet)
+            with _within(INIT_SECONDS):
+                self._ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
             raise IdeawError(f"no Ray cluster can be used at {address}: {error_reason(problem)}") from problem
 
@@ -135,7 +144,7 @@ class RayWorkers:
 
 
 def _check_answers(address: str) -> None:
-    """Raise `IdeawError` unless somebody listens at host:port: Ray itself would try for a long time."""
+    """Raise `IdeawError` at once unless somebody listens at host:port."""
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")
@@ -144,6 +153,45 @@ def _check_answers(address: str) -> None:
             f"{address} is no address of a Ray cluster; give host:port, or auto on a machine of the cluster"
         )
     try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except OSError as problem:
         raise IdeawError(f"there is no Ray cluster at {address}: {error_reason(problem)}") from problem
+
+
+class _Late(BaseException):
+    """Time is up; no `Exception`, since Ray takes these for reasons to try again."""
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raise `TimeoutError` if the block takes longer; only in the main thread, and where there are alarms."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _Late:
+        raise TimeoutError(f"it does not answer within {seconds:g} s") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _is_of_this_machine_alone(address: str | None) -> bool:
+    """Whether a cluster, None for one to be started, can be reached through 127.0.0.1 and not by the machine's name."""
+    if address is None:
+        return True
+    host, _, port = address.rpartition(":")
+    if host not in ("127.0.0.1", "localhost"):
+        return False
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; tells the address that others would see
+        socket.create_connection((probe.getsockname()[0], int(port)), CONNECT_SECONDS).close()
+        return False
+    return True
