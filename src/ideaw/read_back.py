@@ -46,7 +46,7 @@ FLATNESS_SAMPLES = 2048
 READ_PERIODS = 2
 """Times that audio should be as long as a message needs at least, before its length is named as the likely reason."""
 
-SHORT_SECONDS, TOO_QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
+SHORT_FILE_SECONDS, TOO_QUIET_DBFS, LOW_KBPS_PER_CHANNEL = 3, -50, 40
 """Audio that is shorter or quieter, or coded with less, has that named as the likely reason."""
 
 
@@ -131,7 +131,7 @@ class ReadBack:
             return "the audio is too much like noise, which hides a mark from its reader too; ask for a lower SNR"
         if encoding.bitrate is not None and encoding.bitrate < LOW_KBPS_PER_CHANNEL * samples.shape[1]:
             return f"too little is left at {encoding.bitrate} kbit/s; use a higher bitrate, or a lossless format"
-        if seconds < SHORT_SECONDS:
+        if seconds < SHORT_FILE_SECONDS:
             return "the audio is too short; use a longer piece"
         return "ask for a stronger mark: a lower SNR, or more audibility"
 

@@ -62,7 +62,7 @@ FORMATS_OF_TYPES = {
 }
 """Content types, and what is in them."""
 
-CONNECT_SECONDS, SILENT_SECONDS = 10.0, 600.0
+UPSTREAM_CONNECT_SECONDS, SILENT_SECONDS = 10.0, 600.0
 """Seconds that the upstream may take to accept a connection, and to go on with an answer."""
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def create_proxy(settings: ProxySettings, marker: Marker) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, httpx.AsyncClient]]:
-        timeout = httpx.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(SILENT_SECONDS, connect=UPSTREAM_CONNECT_SECONDS)
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False) as client:
             client.headers.clear()  # what a client did not send is not added
