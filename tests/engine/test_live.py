@@ -159,7 +159,8 @@ def test_what_is_heard_is_what_is_heard_of_an_array(
     for host in (speech, strings):
         live = np.concatenate(list(marker.embed_stream([host], SAMPLE_RATE, "hey")))
         whole = marker.embed(host, SAMPLE_RATE, "hey")
-        assert masking(host, live).ratio == pytest.approx(masking(host, whole).ratio, abs=1.5)
+        # Six seconds, of which the first is 3 dB stronger on purpose: it may be all there is.
+        assert masking(host, live).ratio == pytest.approx(masking(host, whole).ratio, abs=2.5)
 
 
 @pytest.mark.slow
