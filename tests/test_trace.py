@@ -2,7 +2,8 @@
 
 The ceilings are two thirds of what version 0.1 needed by the same count (20 modules and 234 jumps, 23 and 246, 19 and
 390). Two do more than version 0.1 did: a level that hearing sets passes three modules more, and where nothing is found
-15 other speeds are tried instead of 6, each 12 jumps long.
+15 other speeds are tried instead of 6, each 12 jumps long. Marking passes three modules and 16 jumps more than that:
+what live streams and arrays share (`mixer`, `watermark`, the card's shortest length) are modules of their own.
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "trace.py"
-CEILINGS = {"mark": (16, 174), "mark at an SNR": (13, 156), "detect": (15, 164), "detect nothing": (12, 274)}
+CEILINGS = {"mark": (19, 190), "mark at an SNR": (16, 172), "detect": (15, 164), "detect nothing": (12, 274)}
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ BAD: dict[str, tuple[Maker, str]] = {
     "no samples": (holding(lambda speech: speech[:0]), "no samples"),
     "NaN": (spoilt(40_000, np.nan), "NaN or infinite"),
     "infinite": (spoilt(95_999, -np.inf), "NaN or infinite"),
-    "shorter than a second": (holding(lambda speech: speech[:15_999]), "at least 1 s"),
+    "shorter than half a second": (holding(lambda speech: speech[:7_999]), "at least 0.5 s"),
     "0 channels": (no_channels, "damaged"),
     "17 channels": (holding(lambda speech: np.tile(speech[:32_000, None], 17)), "17 channels"),
     "unknown": (bytes_of(b"The quick brown fox jumps over the lazy dog. " * 99, "in.xyz"), "not an audio file"),

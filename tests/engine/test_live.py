@@ -159,7 +159,12 @@ def test_what_is_heard_is_what_is_heard_of_an_array(
     for host in (speech, strings):
         live = np.concatenate(list(marker.embed_stream([host], SAMPLE_RATE, "hey")))
         whole = marker.embed(host, SAMPLE_RATE, "hey")
-        assert masking(host, live).ratio == pytest.approx(masking(host, whole).ratio, abs=1.5)
+        # The first second is 3 dB stronger on purpose, since it may be all there is.
+        ratios = [
+            [masking(host[begin:], marked[begin:]).ratio for marked in (live, whole)] for begin in (0, SAMPLE_RATE)
+        ]
+        assert ratios[0][0] < ratios[0][1] + 3
+        assert ratios[1][0] == pytest.approx(ratios[1][1], abs=2)
 
 
 @pytest.mark.slow
