@@ -473,7 +473,7 @@ def test_what_cannot_be_written_gets_one_line(tmp_path: Path, line: str) -> None
 def test_no_samples_are_not_a_file(tmp_path: Path) -> None:
     for extension in EXTENSIONS:
         with pytest.raises(FileError, match="no samples to write"):
-            write_audio(tmp_path / f"a{extension}", np.zeros((0, 2)), 16_000)
+            write_audio(tmp_path / f"a{extension}", np.zeros((0, 2)), 48_000)
     assert no_leftovers(tmp_path)
 
 

@@ -23,8 +23,9 @@ def test_broken_files_get_an_answer_or_one_line(tmp_path: Path, originals: dict[
         marked = run("embed", source, target, "-m", "hey")
         for ran in (found, marked):
             assert ran.code in (0, 1, 2)
-            assert (ran.code == 2) == (ran.err.startswith("ideaw: "))
-            assert ran.err.count("\n") == (ran.code == 2)
+            named = "left behind" in ran.err  # what has no place in a WAV file
+            assert (ran.code == 2) == (ran.err.startswith("ideaw: ") and not named)
+            assert ran.err.count("\n") == (ran.code == 2 or named)
         assert target.exists() == (marked.code == 0)
         assert source.read_bytes() == content
         if marked.code == 0:

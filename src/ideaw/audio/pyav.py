@@ -41,7 +41,15 @@ _MATROSKA = ("MKA", MATROSKA_VIDEO_CONTAINER)
 
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
 _NAMES_OF_FFMPEG_TAGS = {"track": "tracknumber"}
-_TECHNICAL_TAGS = ("major_brand", "minor_version", "compatible_brands", "encoder", "creation_time", "vendor_id")
+_TECHNICAL_TAGS = (
+    "major_brand",
+    "minor_version",
+    "compatible_brands",
+    "encoder",
+    "creation_time",
+    "vendor_id",
+    "duration",
+)
 
 
 @contextlib.contextmanager
