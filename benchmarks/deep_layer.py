@@ -226,7 +226,7 @@ def frontier(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, An
     """Rates against the largest gain of a tile."""
     rows, rng = attacks(lyra), np.random.default_rng(22)
     names = [name for name in ("Lyra 6", "Lyra 3.2", "GSM", "Opus 8 voip", "noise 10 dB") if name in rows]
-    for largest in (1.0, 1.5, 2.25, 3.25, 4.5, 6.0):
+    for largest in (1.0, 1.5, 2.25, 3.25):
         gains.MAX_GAIN_DB = largest
         made = [_deep_only(original, ideaw.Key(rng.bytes(16)), rng.bytes(2)) for original in originals]
         pairs = [(piece.original[: 8 * SAMPLE_RATE], piece.marked[: 8 * SAMPLE_RATE]) for piece in made]
@@ -269,9 +269,14 @@ def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any
             place = choose_start(pattern, word, [original[:, None]], SAMPLE_RATE) if start != "not chosen" else 0
             made.append(Piece(original, _marked_from(original, pattern, word, place), key, message))
         for name in ("none", "Lyra 6", "GSM"):
-            if name in rows:
+            if name not in rows:
+                continue
+            try:
                 heard = [(piece, rows[name](piece.marked)) for piece in made]
-                yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
+            except IdeawError as problem:
+                print(f"{name}: skipped: {problem}")
+                continue
+            yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
 
 
 def stereo(folder: Path, lyra: Path | None) -> Iterator[dict[str, Any]]:
@@ -341,6 +346,8 @@ def security(originals: list[Audio]) -> Iterator[dict[str, Any]]:
     truth = pattern.modulate(word.symbols(pattern))
     agree = {str(n): float((np.sign(_folded(many[:n])) == truth).mean()) for n in (1, len(many))}
     copied = [(Piece(host, host, key, message), _with_gains(host, 1.5 * learned)) for host in originals]
+    cleaned = [(Piece(host, host, key, message), _with_gains(host, -2 * learned)) for host in many]
+    yield {"attack": "erased with what all pieces tell", "signs_right": agree} | _rates(cleaned, "none")
     yield {"attack": "transplanted from all pieces", "signs_right": agree} | _rates(copied, "none")
 
 
