@@ -82,10 +82,12 @@ def main() -> None:
     scaling.set_defaults(measure=measure_scaling)
     listening = commands.add_parser("listening", help="until sure, and probes, on long files")
     listening.add_argument("--hours", type=float, default=1.0)
+    listening.add_argument("--trials", type=int, default=20, help="marks at random places, of each length")
     listening.set_defaults(measure=measure_listening)
     cache = commands.add_parser("cache", help="many keys in what the network heard")
     cache.add_argument("--hours", type=float, default=10.0)
     cache.add_argument("--keys", type=int, default=1000)
+    cache.add_argument("--clips", type=int, default=20, help="files of each kind whose marks are hard to find")
     cache.set_defaults(measure=measure_cache)
     for name, command in commands.choices.items():
         command.add_argument("--json", type=Path, default=RESULTS / f"catalogue-{name}.json")
@@ -181,10 +183,10 @@ def measure_listening(options: argparse.Namespace) -> dict[str, Any]:
                         }
                     )
                     print(rows[-1], flush=True)
-    return {"hours": options.hours, "rows": rows, "missed": missed_by_probes(options.hours)}
+    return {"hours": options.hours, "rows": rows, "missed": missed_by_probes(options.hours, options.trials)}
 
 
-def missed_by_probes(hours: float, trials: int = 20, probes: int = 12) -> list[dict[str, Any]]:
+def missed_by_probes(hours: float, trials: int, probes: int = 12) -> list[dict[str, Any]]:
     """Marks of several lengths at random places of unmarked audio: how many 12 probes find, and listening to all."""
     rng, marker = np.random.default_rng(0), ideaw.load(threads=1)
     plain, whole = packaged(MUSIC_RATE_HZ), []
@@ -240,11 +242,11 @@ def measure_cache(options: argparse.Namespace) -> dict[str, Any]:
         "cpu_per_key": searching / options.keys,
         "listening_cpu": hearing * tracks,
         "false_locations": located,
-        "losses": cache_losses(),
+        "losses": cache_losses(options.clips),
     }
 
 
-def cache_losses(clips: int = 20) -> list[dict[str, Any]]:
+def cache_losses(clips: int) -> list[dict[str, Any]]:
     """Files whose marks are hard to find, under twenty keys: by a scan that listens, and by one of its cache."""
     rng = np.random.default_rng(0)
     mono = packaged(RATE_HZ).mean(1)

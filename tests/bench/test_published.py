@@ -37,7 +37,8 @@ SPEED = {
 def test_fragments_demo_readme_and_cards_show_the_results() -> None:
     assert set(publish.results("segments")) == set(model_names())
     for name in publish.FRAGMENTS:
-        assert (ROOT / "docs/results/tables" / f"{name}.md").read_text() == publish.fragment(name), name
+        path = ROOT / "docs/results/tables" / f"{name}.md"
+        assert (path.read_text() if path.exists() else None) == publish.fragment(name), name
     assert publish.DEMO_FILE.read_text() == publish.demo_tables()
     readme = (ROOT / "README.md").read_text()
     assert publish.readme(readme) == readme

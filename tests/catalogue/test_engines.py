@@ -1,14 +1,20 @@
 """What an engine must be told in one line before any work, and what it must not do."""
 
+import contextlib
 import os
+import secrets
+import shutil
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from ideaw.catalogue.engines.on_ray import within
 from ideaw.catalogue.storage import Storage
 from tests.catalogue.conftest import rows
 from tests.cli.conftest import run
@@ -67,25 +73,73 @@ def test_a_bucket_that_refuses_this_caller_is_refused(bucket: dict[str, str], tm
             pass
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """A Ray cluster of two cores on 127.0.0.1 whose workers have another version; the environment of its drivers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "ideaw-9.9.9.dist-info").mkdir()
+    (folder / "ideaw-9.9.9.dist-info/METADATA").write_text(OTHER_VERSION)
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment = os.environ | token | {"RAY_USAGE_STATS_ENABLED": "0"}
+    alone = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "PYTHONPATH": str(folder)}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        *(Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"),
+        *("--object-store-memory=100000000", "--include-dashboard=false", "--disable-usage-stats"),
+    ]
+    with (folder / "log").open("w") as log:
+        head = subprocess.Popen(command, env=environment | alone, stdout=log, stderr=log)
+    try:
+        until = time.monotonic() + 120
+        while "Ray runtime started" not in (folder / "log").read_text():
+            assert time.monotonic() < until
+            assert head.poll() is None, (folder / "log").read_text()
+            time.sleep(0.2)
+        yield f"127.0.0.1:{port}", environment
+    finally:
+        head.terminate()
+        head.wait()
+
+
 @pytest.mark.slow
-def test_workers_of_another_version_are_refused(clips: Path, tmp_path: Path) -> None:
-    """The metadata of another version come first on the path of every actor of Ray, and not on that of the driver."""
-    other = tmp_path / "other"
-    (other / "ideaw-9.9.9.dist-info").mkdir(parents=True)
-    (other / "ideaw-9.9.9.dist-info/METADATA").write_text(OTHER_VERSION)
-    program = (
-        "import os, sys, importlib.metadata\n"
-        "import ideaw.catalogue.run\n"
-        f"os.environ['PYTHONPATH'] = {str(other)!r}\n"
-        "from ideaw.cli import main\n"
-        "main(sys.argv[1:])\n"
-    )
-    arguments = ["scan", str(clips), "--out", str(tmp_path / "job"), "--engine", "ray", "--workers", "2"]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2, done.stderr
+def test_workers_of_a_cluster_must_have_the_version_of_the_driver(
+    cluster: tuple[str, dict[str, str]], clips: Path, tmp_path: Path
+) -> None:
+    address, environment = cluster
+    command = [
+        *(sys.executable, "-m", "ideaw", "scan", str(clips), "--out", str(tmp_path / "job")),
+        *("--engine", "ray", "--address", address, "--speeds", "none", "--shard-size", "3"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("ideaw: "))
+    assert (done.returncode, done.stdout) == (2, "")
     assert "has other versions (ideaw 9.9.9 there, " in line
     assert not list((tmp_path / "job").glob("part-*"))
+    shutil.rmtree(tmp_path / "job")
+
+    same = environment | {"PYTHONPATH": str(next(tmp_path.parent.glob("cluster*")))}
+    done = subprocess.run([*command, "--workers", "3"], capture_output=True, text=True, env=same, timeout=300)
+    assert "ideaw: 3 workers need as many cores, and the cluster has 2; give fewer\n" in done.stderr
+    assert not (tmp_path / "job").exists()
+    done = subprocess.run(command, capture_output=True, text=True, env=same, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(set(rows(tmp_path / "job").column("id"))) == 9
+
+
+def test_patience_ends_even_where_every_exception_is_taken_for_a_reason_to_try_again() -> None:
+    def connect() -> None:
+        with within(0.2):
+            while True:
+                with contextlib.suppress(Exception):
+                    time.sleep(10)
+
+    with pytest.raises(TimeoutError, match=r"does not answer within 0\.2 s"):
+        connect()
+    with within(0.2):
+        pass
+    time.sleep(0.3)
 
 
 @NO_PROC

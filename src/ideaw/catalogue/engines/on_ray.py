@@ -91,7 +91,7 @@ class RayWorkers:
             self._ray.init(address="local", **quiet)
             return
         try:
-            with _within(INIT_SECONDS):
+            with within(INIT_SECONDS):
                 self._ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
             raise IdeawError(f"no Ray cluster can be used at {address}: {error_reason(problem)}") from problem
@@ -163,7 +163,7 @@ class _Late(BaseException):
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[None]:
+def within(seconds: float) -> Iterator[None]:
     """Raise `TimeoutError` if the block takes longer; only in the main thread, and where there are alarms."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
         yield
