@@ -97,6 +97,18 @@ def test_nothing_sounds_before_an_onset(marker: ideaw.Marker) -> None:
     assert 10 * np.log10(np.square(after, dtype=np.float64).mean()) > -60
 
 
+@pytest.mark.slow
+def test_no_tail_reaches_through_a_gap_to_the_next_onset(marker: ideaw.Marker) -> None:
+    host, gap = np.concatenate([_noise(1.5), _noise(1.5, 1)]), SAMPLE_RATE * 6 // 100
+    onset = int(1.5 * SAMPLE_RATE)
+    host[onset - gap : onset] *= 1e-5
+    difference = marker.embed(host, SAMPLE_RATE, "hey") - host
+    window = SAMPLE_RATE // 200  # 5 ms, of a gap of 60
+    before = np.square(difference[onset - 4 * window : onset], dtype=np.float64).reshape(4, window).mean(1)
+    assert 10 * np.log10(before.max()) < -80
+    assert 10 * np.log10(np.square(difference[: onset - gap], dtype=np.float64).mean()) > -60
+
+
 def test_no_band_is_more_than_its_headroom_above_the_mask() -> None:
     host, rng = stft(_noise(1)[:SAMPLE_RATE]), np.random.default_rng(1)
     shape = (len(host), NUM_BINS)
