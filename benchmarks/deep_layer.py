@@ -401,6 +401,8 @@ def main() -> None:
     parser.add_argument("--only", help="of rates and edits, the rows whose name holds this")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if arguments.what == "stereo":
+        arguments.kind = "stereo"
     originals = [] if arguments.what == "stereo" else pieces(arguments.folder, arguments.kind, arguments.pairs)
     if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
         print("Lyra: skipped: give the folder of its weights with --lyra")

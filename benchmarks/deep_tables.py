@@ -115,6 +115,7 @@ FRAGMENTS: dict[str, Callable[[], list[str]]] = {
     "deep-alarms": alarms,
     "deep-security": security,
     "deep-streams": streams,
+    "deep-stereo": lambda: _rates_of(_load("stereo")),
     "deep-costs": costs,
 }
 """Name of a table → what makes it."""
