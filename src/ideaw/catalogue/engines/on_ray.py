@@ -22,6 +22,9 @@ from ideaw.errors import IdeawError, error_reason
 CONNECT_SECONDS = 5.0
 """Patience with an address at which a Ray cluster should be."""
 
+START_ATTEMPTS = 3
+"""How often Ray is started here before it is given up: it gives its own processes no more than 30 s to start."""
+
 INIT_SECONDS = 60.0
 """Patience with Ray itself while it connects, which would otherwise try for ever."""
 
@@ -87,14 +90,24 @@ class RayWorkers:
     def _connect(self, address: str | None, count: int | None) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         if address is None:
-            quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "num_cpus": count}
-            self._ray.init(address="local", **quiet)
+            self._start_here(quiet | {"num_cpus": count})
             return
         try:
             with within(INIT_SECONDS):
                 self._ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
             raise IdeawError(f"no Ray cluster can be used at {address}: {error_reason(problem)}") from problem
+
+    def _start_here(self, options: dict[str, Any]) -> None:
+        options |= {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                self._ray.init(**options)
+                return
+            except Exception as problem:  # it raises just that where its processes do not start in time
+                self._ray.shutdown()
+                if attempt == START_ATTEMPTS:
+                    raise IdeawError(f"Ray cannot be started on this machine: {error_reason(problem)}") from problem
 
     def __enter__(self) -> Self:
         return self
