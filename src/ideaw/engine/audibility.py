@@ -147,7 +147,7 @@ class GainByEar:
         seconds = np.moveaxis(np.stack([audio, residual]), (2, 1), (0, -1)).astype(np.float32, order="C")
         for second in seconds:
             before, inside, after = self._sums_at_nodes(second)
-            border, middle = _squared_gain(self._after + before, self._target), _squared_gain(inside, self._target)
+            border, middle = squared_gain(self._after + before, self._target), squared_gain(inside, self._target)
             if self._middle is not None:
                 gains.append(interpolate(self._middle, border, self._fall))
             gains.append(interpolate(border, middle, self._rise))
@@ -155,7 +155,7 @@ class GainByEar:
             self._middle, self._after = middle, after
         if last:
             assert self._middle is not None
-            gains.append(interpolate(self._middle, _squared_gain(np.asarray(self._after), self._target), self._fall))
+            gains.append(interpolate(self._middle, squared_gain(np.asarray(self._after), self._target), self._fall))
         whole = np.concatenate(gains)
         return np.sqrt(whole, out=whole), np.concatenate(highest)
 
@@ -167,7 +167,7 @@ class GainByEar:
         """
         held = second[..., :0] if self._rest is None else self._rest
         samples = np.concatenate([held, second], -1)
-        values = _frame_values(samples)
+        values = frame_values(samples)
         count = values.shape[-1]
         self._rest = samples[..., count * MASKING_HOP_SAMPLES :]
         centres = MASKING_WINDOW_SAMPLES / 2 - held.shape[-1] + MASKING_HOP_SAMPLES * np.arange(count)
@@ -176,18 +176,7 @@ class GainByEar:
         return np.tensordot(nearness, values, (1, -1))
 
 
-def gain_by_ear(
-    residual: NDArray[np.floating], audio: NDArray[np.floating], noise_to_mask: float, min_snr: float
-) -> NDArray[np.float64]:
-    """The gain `(channels,)` that brings all of some (n, channels) at 16 kHz to a noise-to-mask ratio in dB.
-
-    It is 0 where there is no residual, and leaves an SNR of at least `min_snr` dB.
-    """
-    samples = np.stack([audio, residual]).swapaxes(1, 2).astype(np.float32, order="C")
-    return np.sqrt(_squared_gain(_frame_values(samples).sum(-1), 10 ** (noise_to_mask / 10), min_snr))
-
-
-def _frame_values(samples: NDArray[np.floating]) -> NDArray[np.float64]:
+def frame_values(samples: NDArray[np.floating]) -> NDArray[np.float64]:
     """(2, …, samples), host and residual → (4, …, frames) of what gains are found from, to be summed over frames.
 
     These are the ratios of noise to mask times the weights of frames, these weights, and the powers of host and
@@ -203,12 +192,12 @@ def _frame_values(samples: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.stack([(noise / curve).mean(-1, dtype=np.float64) * weights, weights, *powers])
 
 
-def _squared_gain(sums: NDArray[np.float64], target: float, min_snr: float = MIN_SNR_BY_EAR_DB) -> NDArray[np.float64]:
-    """The squared gain with which sums of `_frame_values` reach a ratio of noise to mask, within the SNR's bounds."""
+def squared_gain(sums: NDArray[np.float64], target: float, min_snr: float = MIN_SNR_BY_EAR_DB) -> NDArray[np.float64]:
+    """The squared gain with which sums of `frame_values` reach a ratio of noise to mask, within the SNR's bounds."""
     ratio, weight, host, noise = sums
     lowest, most = (
         np.divide(host * 10 ** (-snr / 10), noise, out=np.zeros_like(host), where=noise > 0)
-        for snr in (MAX_SNR_BY_EAR_DB, min_snr)
+        for snr in (MAX_SNR_BY_EAR_DB, MIN_SNR_BY_EAR_DB)
     )
     wanted = target * weight / np.maximum(ratio, np.finfo(np.float32).tiny)
     return np.asarray(np.minimum(np.maximum(wanted, lowest), most))

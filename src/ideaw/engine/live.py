@@ -21,12 +21,13 @@ from ideaw.audio.grid import (
     SEGMENT_SAMPLES,
     WINDOW_SAMPLES,
 )
+from ideaw.audio.hearing import MASKING_HOP_SAMPLES, MASKING_WINDOW_SAMPLES
 from ideaw.audio.samples import as_float
 from ideaw.audio.short_resampler import ShortResampler, has_short_period
 from ideaw.audio.spectrum import LEVEL_FLOOR, frame_spectra, istft
-from ideaw.engine.audibility import MAX_SNR_BY_EAR_DB, gain_by_ear, limit_bands, temporal_mask
+from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, frame_values, limit_bands, squared_gain, temporal_mask
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS
-from ideaw.engine.gain import OPENING_BOOST_DB, SHORT_SECONDS, SecondBudget, limit
+from ideaw.engine.gain import OPENING_BOOST_DB, SHORT_SECONDS, SecondBudget
 from ideaw.engine.mixer import EmbedSettings, Mixer
 from ideaw.engine.network import Network
 from ideaw.engine.watermark import WatermarkStreams
@@ -40,26 +41,14 @@ these does not change how well marks are read (E87 in docs/history.md)."""
 LIVE_LATENCY_SECONDS, RESAMPLED_LATENCY_SECONDS = 0.1, 0.13
 """Latency of a live stream at 16 kHz, and at all other rates."""
 
-LIVE_MIN_SNR_DB = 26.0
-"""SNR of a live stream whose level is set by hearing, at least: what a pause would mask, speech after it need not."""
+GAIN_FRAMES, ATTACK_FRAMES = SAMPLE_RATE // MASKING_HOP_SAMPLES, 8
+"""Frames up to the present that ask for a gain, a second of them; and those that may ask for less: 128 ms."""
 
-GAIN_SAMPLES = SAMPLE_RATE // 2
-"""Samples at 16 kHz, up to the present, that ask for a gain: half a second."""
+USUAL_NOISE_TO_MASK_DB, USUAL_NOISE_TO_HOST_DB = 44.0, 5.0
+"""dB of the network's residual, before its gain, over the masking curve and over the host, on average."""
 
-GAIN_MEMORY_SECONDS = 2.0
-"""Time constant with which the gain follows: a smooth gain is read better at the same level (E87)."""
-
-MAX_OVERSHOOT = 10 ** (1.5 / 20)
-"""Factor by which a gain by hearing may exceed what the last moments ask for: 1.5 dB."""
-
-HALF_SECOND_EVERY = 3
-"""Pieces after which the half second is looked at again, which takes most of the time."""
-
-ATTACK_SAMPLES = 10 * HOP_SAMPLES
-"""Samples at 16 kHz, up to the present, that may ask for less: the last 156 ms."""
-
-GAIN_STEP_SAMPLES = 4 * HOP_SAMPLES
-"""Samples at 16 kHz after which the gain is set anew, at the latest."""
+GAIN_STEP_SAMPLES = HOP_SAMPLES
+"""Samples at 16 kHz after which the gain is set anew."""
 
 MASK_CONTEXT_SAMPLES = 11 * HOP_SAMPLES
 """Samples of the past that the mask of a moment depends on: two windows, and what a sound masks after it."""
@@ -125,7 +114,7 @@ class LiveEmbedder:
         self._audio, self._audio_16k = SampleBuffer(count), _silence(SEGMENT_SAMPLES, count)
         self._residual = _CausalResidual(network, channels, payloads, settings)
         self._gain = _TrailingGain(settings)
-        snr = LIVE_MIN_SNR_DB if settings.snr is None else settings.snr
+        snr = MIN_SNR_BY_EAR_DB if settings.snr is None else settings.snr
         self._budget, self._mixer = SecondBudget(rate, count, snr, settings.step), Mixer(settings)
         self._nothing: NDArray[Any] = np.empty(0)
         """No samples, in the shape and type of those that are marked."""
@@ -191,8 +180,8 @@ class LiveEmbedder:
         marks = []
         for start in range(0, len(residual), GAIN_STEP_SAMPLES):
             piece = residual[start : start + GAIN_STEP_SAMPLES]
-            stop = first + start + len(piece)
-            marks.append(self._gain.apply(piece, self._audio_16k.get(stop - GAIN_SAMPLES, stop)))
+            place = first + start
+            marks.append(self._gain.apply(piece, self._audio_16k.get(place, place + len(piece))))
         self._audio_16k.drop_before(self._residual.settled - SEGMENT_SAMPLES + EDGE_SAMPLES)
         return np.concatenate(marks)[max(-first, 0) :]
 
@@ -248,55 +237,56 @@ class _CausalResidual:
 class _TrailingGain:
     """The gain of a residual that comes piece by piece: what the past asks for, linear within a piece, no steps.
 
-    It follows, over some seconds, what the last half second and the last moments ask for. By hearing it is never much
-    above what the last moments ask for, so that what is suddenly soft or clear is not drowned.
+    The last second asks for it, and the last moments for less, so that what is suddenly soft or clear is not drowned.
     """
 
     def __init__(self, settings: EmbedSettings) -> None:
         self._settings = settings
-        self._residual = _silence(GAIN_SAMPLES, settings.channels)
-        self._smooth, self._last, self._long = np.zeros((3, settings.channels))
-        self._seconds, self._pieces = 0.0, 0
+        self._last = np.zeros(settings.channels)
+        self._samples = 0
+        self._rest = np.zeros((2, settings.channels, 0), np.float32)
+        """Host and residual from the next frame on."""
+        self._frames = np.zeros((4, settings.channels, 0))
+        """What the last GAIN_FRAMES tell of host and residual."""
 
     def apply(self, piece: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The next (n, channels) of the residual, with its gain; `audio` is the GAIN_SAMPLES that end with it."""
-        self._residual.append(piece)
-        residual = self._residual.get(self._residual.end - GAIN_SAMPLES, self._residual.end)
-        self._residual.drop_before(self._residual.end - GAIN_SAMPLES)
-        if self._seconds * SAMPLE_RATE < GAIN_SAMPLES or self._pieces % HALF_SECOND_EVERY == 0:
-            self._long = self._estimate(residual, audio)
-        self._pieces += 1
-        long, short = self._long, self._estimate(residual[-ATTACK_SAMPLES:], audio[-ATTACK_SAMPLES:])
-        long = np.where(long > 0, long, short)
-        wanted = np.where(short > 0, np.minimum(long, short), long)
-        if not self._last.any():  # the network's first frames tell little of those that follow
-            gain = np.minimum(wanted, limit(residual, audio, MAX_SNR_BY_EAR_DB))
-        else:
-            gain = self._follow(wanted, len(piece) / SAMPLE_RATE)
-            if self._settings.snr is None:
-                gain = np.where(short > 0, np.minimum(gain, short * MAX_OVERSHOOT), gain)
-            if self._settings.snr is None and self._seconds < SHORT_SECONDS:
-                gain = gain * 10 ** (OPENING_BOOST_DB / 20)
-        start, self._last = np.where(self._last > 0, self._last, gain), gain
+        """The next (n, channels) of the residual, with its gain, from the audio at the same place."""
+        self._hear(np.stack([audio, piece]).swapaxes(1, 2))
+        long, short = (self._asked(self._frames[..., -count:].sum(-1)) for count in (GAIN_FRAMES, ATTACK_FRAMES))
+        asked = np.where(short > 0, np.minimum(long, short), long)
+        if self._settings.snr is None and self._samples < SHORT_SECONDS * SAMPLE_RATE:
+            asked = asked * 10 ** (OPENING_BOOST_DB / 20)
+        self._samples += len(piece)
+        gain = np.where(asked > 0, asked, self._last)  # where there is nothing to mark, nothing is asked for
+        start, self._last = self._last, gain
         moments = (np.arange(len(piece)) + 1)[:, None] / len(piece)
         return np.asarray(piece * (start + (gain - start) * moments), np.float32)
 
-    def _follow(self, wanted: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
-        """The mean of what was asked for, in dB: of the time so far, and later of some seconds.
+    def _hear(self, samples: NDArray[np.float32]) -> None:
+        """Go on with (2, channels, n) of host and residual."""
+        held = np.concatenate([self._rest, samples], -1)
+        if held.shape[-1] >= MASKING_WINDOW_SAMPLES:
+            frames = frame_values(held)
+            held = held[..., frames.shape[-1] * MASKING_HOP_SAMPLES :]
+            self._frames = np.concatenate([self._frames, frames], -1)[..., -GAIN_FRAMES:]
+        self._rest = held
 
-        Where there is nothing to mark, nothing is asked for: sound that follows begins with the gain before.
+    def _asked(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The gain (channels,) that sums of frames ask for; 0 where there is nothing to mark.
+
+        Where a sound begins, the first frames of the residual are far softer than what follows. So as long as few hold
+        sound, the others are supposed to be what frames usually are.
         """
-        self._seconds += seconds
-        share = max(1 - math.exp(-seconds / GAIN_MEMORY_SECONDS), seconds / self._seconds)
-        before = np.where(self._smooth > 0, self._smooth, wanted)
-        self._smooth = np.where(wanted > 0, before ** (1 - share) * wanted**share, before)
-        return self._smooth
-
-    def _estimate(self, residual: NDArray[np.float32], audio: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The gain (channels,) that these (n, channels) ask for; 0 where there is nothing to mark."""
+        sound = sums[1]
+        power = sums[2] / np.maximum(sound, np.finfo(float).tiny)
+        usual = np.stack([np.full_like(sound, 10 ** (USUAL_NOISE_TO_MASK_DB / 10)), np.ones_like(sound), power, power])
+        usual[3] *= 10 ** (USUAL_NOISE_TO_HOST_DB / 10)
+        sums = sums + np.maximum(ATTACK_FRAMES - sound, 0) * usual
         if self._settings.snr is None:
-            return gain_by_ear(residual, audio, self._settings.audibility, LIVE_MIN_SNR_DB)
-        return limit(residual, audio, self._settings.snr)
+            return np.sqrt(squared_gain(sums, 10 ** (self._settings.audibility / 10)))
+        host, noise = sums[2:]
+        share = np.divide(host, noise, out=np.zeros_like(host), where=noise > 0)
+        return np.asarray(np.sqrt(share * 10 ** (-self._settings.snr / 10)))
 
 
 def _trailing_levels(audio: NDArray[np.float32], hop: int) -> NDArray[np.float32]:
