@@ -199,7 +199,8 @@ def test_a_live_mark_is_nearly_as_readable_as_that_of_an_array(
             assert found.message == "ab12"
             scores.append(np.mean([segment.score for segment in found.segments]))
         shares.append(scores[0] / scores[1])
-    assert np.mean(shares) > 0.9
+    # An array's gain looks half a second ahead (E72), which is worth some per cent to these short samples.
+    assert np.mean(shares) > 0.85
 
 
 @pytest.mark.slow
