@@ -23,7 +23,7 @@ from ideaw.errors import FileError, MissingExtraError
 
 Resynthesis = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 
-TELEPHONE_RATE_HZ, SUPPRESSION_RATE_HZ, OPUS_RATE_HZ = 8_000, 48_000, 48_000
+TELEPHONE_RATE_HZ, SUPPRESSION_RATE_HZ, VOICE_OPUS_RATE_HZ = 8_000, 48_000, 48_000
 """Sampling rates of GSM and Codec 2, of RNNoise, and of Opus."""
 
 LYRA_FRAME_SAMPLES, LYRA_FEATURES, LYRA_STAGES = 320, 64, {3.2: 16, 6.0: 30, 9.2: 46}
@@ -92,19 +92,19 @@ def gsm(samples: NDArray[np.floating]) -> NDArray[np.floating]:
 def opus_voip(samples: NDArray[np.floating], kbps: int) -> NDArray[np.floating]:
     """Opus as calls and voice messages use it: in its mode for speech."""
     av = _package("av", "ideaw[formats]")
-    wide, stored = _as_int16(soxr.resample(samples, SAMPLE_RATE, OPUS_RATE_HZ)), io.BytesIO()
+    wide, stored = _as_int16(soxr.resample(samples, SAMPLE_RATE, VOICE_OPUS_RATE_HZ)), io.BytesIO()
     with av.open(stored, "w", format="ogg") as target:
-        stream = target.add_stream("libopus", rate=OPUS_RATE_HZ, layout="mono", options={"application": "voip"})
+        stream = target.add_stream("libopus", rate=VOICE_OPUS_RATE_HZ, layout="mono", options={"application": "voip"})
         stream.bit_rate = 1000 * kbps
         frame = av.AudioFrame.from_ndarray(wide[None], format="s16", layout="mono")
-        frame.sample_rate = OPUS_RATE_HZ
+        frame.sample_rate = VOICE_OPUS_RATE_HZ
         for packet in (*stream.encode(frame), *stream.encode(None)):
             target.mux(packet)
     stored.seek(0)
     with av.open(stored) as source:
         decoded = np.concatenate([frame.to_ndarray() for frame in source.decode(audio=0)], 1)
     scale = _FULL_SCALE_16 if decoded.dtype.kind == "i" else 1
-    return np.asarray(soxr.resample(decoded[0] / scale, OPUS_RATE_HZ, SAMPLE_RATE))
+    return np.asarray(soxr.resample(decoded[0] / scale, VOICE_OPUS_RATE_HZ, SAMPLE_RATE))
 
 
 def rnnoise(samples: NDArray[np.floating]) -> NDArray[np.floating]:
