@@ -17,7 +17,7 @@ from ideaw.audio.read import open_audio, read_blocks
 from ideaw.audio.samples import as_float, check_blocks, check_samples, check_source, integer_rate, quantisation_step
 from ideaw.audio.spool import AudioInput, AudioOutput, as_path, as_paths
 from ideaw.detector import STREAM_ANSWER_SECONDS
-from ideaw.engine.gain import SHORT_SECONDS, MarkLevel, check_level
+from ideaw.engine.gain import MIN_UNREAD_SECONDS, SHORT_SECONDS, MarkLevel, check_level
 from ideaw.engine.live import check_live_latency
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import AudioError, IdeawError
@@ -77,7 +77,7 @@ class Marker(SegmentMarker):
             message: text, bytes, or a sequence of zeros and ones; `capacity` says how much fits.
             snr: dB that every second of every channel, counted from the start, keeps at least, instead of `audibility`.
             audibility: dB of noise to mask that hearing sets the level to (None: the card's, and up to 6 dB more where
-                less than a second cannot be read else); lower is quieter.
+                less than two seconds cannot be read else); lower is quieter.
             layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
                 loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
 
@@ -92,6 +92,7 @@ class Marker(SegmentMarker):
         request.check_seconds(seconds := len(array) / rate)
         first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
         step = quantisation_step(array.dtype)
+        results = []
         for attempt in request.attempts(seconds):
             embedder = attempt.start(rate, floats.shape[1], step, seconds=seconds, first_tile=first_tile)
             blocks = with_progress(split_blocks(array, ARRAY_BLOCK_SECONDS * rate), len(array), progress)
@@ -99,7 +100,10 @@ class Marker(SegmentMarker):
             attempt.check_marked(embedder)
             if seconds >= SHORT_SECONDS or self._holds(marked, rate, request):
                 return marked
-        raise AudioError(f"the mark in these {seconds:.2f} s cannot be read back; longer audio can hold it")
+            results.append(marked)
+        if seconds < MIN_UNREAD_SECONDS:
+            raise AudioError(f"the mark in these {seconds:.2f} s cannot be read back; longer audio can hold it")
+        return results[0]
 
     def embed_many(
         self, arrays: Sequence[ArrayLike], rate: float, messages: str | bytes | Sequence[MessageLike]

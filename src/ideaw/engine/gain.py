@@ -19,14 +19,15 @@ MarkLevel: TypeAlias = tuple[float | None, float | None]
 MIN_SNR_DB, MAX_SNR_DB = 0.0, 100.0
 """SNRs that can be asked for."""
 
-SHORT_SECONDS = 1.0
-"""Less audio than this has less evidence than a second: a mark in it may have to be stronger."""
+SHORT_SECONDS, MIN_UNREAD_SECONDS = 2.0, 1.0
+"""Less audio than the first has little evidence: a mark in it is read back, and made stronger if need be. Less than the
+second is refused where even that does not help."""
 
 SHORT_BOOSTS_DB = (0.0, 3.0, 6.0)
 """dB by which the mark of short audio is made stronger, one after the other, until it is read back (E88)."""
 
-OPENING_BOOST_DB = 3.0
-"""dB by which the first SHORT_SECONDS of a live stream are marked more strongly, since it may end then (E88)."""
+OPENING_SECONDS, OPENING_BOOST_DB = 1.0, 3.0
+"""The beginning of a live stream that is marked more strongly by so many dB, since the stream may end then (E88)."""
 
 MAX_ATTEMPTS = 10
 """How often the gain of a second that rounding made too strong is lowered, before the second is left unmarked."""

@@ -27,7 +27,7 @@ from ideaw.audio.short_resampler import ShortResampler, has_short_period
 from ideaw.audio.spectrum import LEVEL_FLOOR, frame_spectra, istft
 from ideaw.engine.audibility import MIN_SNR_BY_EAR_DB, frame_values, limit_bands, squared_gain, temporal_mask
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS
-from ideaw.engine.gain import OPENING_BOOST_DB, SHORT_SECONDS, SecondBudget
+from ideaw.engine.gain import OPENING_BOOST_DB, OPENING_SECONDS, SecondBudget
 from ideaw.engine.mixer import EmbedSettings, Mixer
 from ideaw.engine.network import Network
 from ideaw.engine.watermark import WatermarkStreams
@@ -254,7 +254,7 @@ class _TrailingGain:
         self._hear(np.stack([audio, piece]).swapaxes(1, 2))
         long, short = (self._asked(self._frames[..., -count:].sum(-1)) for count in (GAIN_FRAMES, ATTACK_FRAMES))
         asked = np.where(short > 0, np.minimum(long, short), long)
-        if self._settings.snr is None and self._samples < SHORT_SECONDS * SAMPLE_RATE:
+        if self._settings.snr is None and self._samples < OPENING_SECONDS * SAMPLE_RATE:
             asked = asked * 10 ** (OPENING_BOOST_DB / 20)
         self._samples += len(piece)
         gain = np.where(asked > 0, asked, self._last)  # where there is nothing to mark, nothing is asked for
