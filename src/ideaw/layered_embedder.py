@@ -35,7 +35,7 @@ from ideaw.layers import Layer, Stages
 from ideaw.modem.channel import KeyChannels
 from ideaw.payload.framing import plan_blocks
 from ideaw.payload.message import Message, Plan
-from ideaw.streams import MIN_SOUND_SHARE
+from ideaw.streams import MIN_READABLE_SECONDS, MIN_SOUND_SHARE
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class EmbedRequest:
 
     @property
     def min_seconds(self) -> float:
-        """How long clean audio must be for the message to be read."""
+        """How long a clean stream must be for the message to be read."""
         if "fast" in self.layers:
-            return self.network.card.min_seconds
+            return MIN_READABLE_SECONDS
         return max(PERIOD_TILES * TILE_SAMPLES / SAMPLE_RATE, MIN_SECONDS_OF_BYTES[len(self._word(None).data)])
 
     @property

@@ -15,6 +15,9 @@ from ideaw.audio.samples import StreamCheck, check_blocks, quantisation_step
 from ideaw.engine.network import single_threaded_blas
 from ideaw.errors import IdeawError
 
+MIN_READABLE_SECONDS = 1.0
+"""Length of a stream from which on 99 of 100 clean ones can be read (E88)."""
+
 MIN_SOUND_SHARE = 0.8
 """Share of the shortest audio that must hold a mark: there may be short silences in it, but it is no padding."""
 
