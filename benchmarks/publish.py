@@ -27,6 +27,7 @@
     for what in scaling listening cache; do python benchmarks/catalogue.py $what; done
     python benchmarks/container_matrix.py --json docs/results/containers.json
     python benchmarks/marking_cost.py --json docs/results/marking.json
+    python benchmarks/stream.py --audio DIR --excerpts 100 --clips 100 --json docs/results/stream.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -40,6 +41,7 @@ from collections.abc import Callable, Sequence
 
 import file_tables
 import result_tables as tables
+import stream_tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
 from ideaw.payload.message import layout
@@ -165,6 +167,8 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "security": tables.security_table,
     "containers": file_tables.containers_table,
     "marking": file_tables.marking_table,
+    "stream": stream_tables.stream_table,
+    "shortness": stream_tables.shortness_table,
 }
 
 
