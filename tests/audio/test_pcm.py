@@ -99,8 +99,8 @@ WRONG = {
     "nan Hz": (np.zeros((16_000, 1)), float("nan")),
     "a rate that is str '24000' cannot be used; give a whole number": (np.zeros((24_000, 1)), "24000"),
     "NoneType None": (np.zeros((16_000, 1)), None),
-    "0.4 s long; at least 1 s is needed": (np.zeros((6_400, 2)), 16_000),
-    "0.99 s long": (np.zeros((15_999, 1)), 16_000),
+    "0.4 s long; at least 0.5 s is needed": (np.zeros((6_400, 2)), 16_000),
+    "0.49 s long": (np.zeros((7_999, 1)), 16_000),
     "NaN or infinite": (np.r_[np.zeros(16_000), np.nan][:, None], 16_000),
     "or infinite": (np.r_[np.zeros(16_000), -np.inf][:, None], 16_000),
 }

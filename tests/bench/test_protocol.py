@@ -15,6 +15,7 @@ from ideaw.bench import cache
 from ideaw.bench.protocols import preset, runner
 from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.errors import FileError
+from ideaw.marker import load
 from tests.cli.conftest import run as command
 
 pytestmark = pytest.mark.slow
@@ -173,7 +174,8 @@ def test_the_command_shows_a_table_and_keeps_a_report(tmp_path: Path, monkeypatc
     assert (ran.code, ran.err) == (0, "")
     assert "overwritten" in ran.out
     assert "the right message" in ran.out
-    assert "1 clips of 3 s, 16 kHz mono, -2 dB noise to mask; quality of the mark: SNR " in ran.out
+    level = f"{load().card.audibility:g} dB noise to mask"
+    assert f"1 clips of 3 s, 16 kHz mono, {level}; quality of the mark: SNR " in ran.out
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "metrics.json",
         "report.csv",

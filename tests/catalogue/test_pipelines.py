@@ -23,7 +23,7 @@ import pyarrow as pa, pyarrow.parquet as pq, ray
 from ideaw.catalogue.recipes import DetectBatch
 
 paths = sys.argv[2:]
-ray.init(num_cpus=3, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
+ray.init("local", num_cpus=3, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
 rows = ray.data.from_items([{"path": path} for path in paths]).map_batches(
     DetectBatch,
     fn_constructor_kwargs={"speeds": "none"},

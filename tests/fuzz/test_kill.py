@@ -28,7 +28,13 @@ def source(tmp_path_factory: pytest.TempPathFactory, speech: np.ndarray) -> Path
 
 def embedding(source: Path, target: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "ideaw", "embed", source, target, "-m", "hey", "--overwrite"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=hear_signals)
+
+
+def hear_signals() -> None:
+    """Signals that whoever runs the tests ignores, as nohup does, end a process all the same."""
+    for ending in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ending, signal.SIG_DFL)
 
 
 def is_writing(process: subprocess.Popen[bytes], folder: Path) -> bool:

@@ -184,7 +184,7 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, bytes], int, str]] = [
     ("embed", {"message": "hey"}, {"file": b"These are words."}, 415, "not an audio file"),
     ("embed", {"message": "hey"}, {"file": b""}, 415, "empty"),
     ("embed", {"message": "hey"}, {"file": b"silence"}, 422, "silent"),
-    ("embed", {"message": "hey"}, {"file": b"short"}, 422, "at least 1 s"),
+    ("embed", {"message": "hey"}, {"file": b"short"}, 422, "at least 0.5 s"),
     ("preview", {}, {"file": b"nothing"}, 422, "no samples"),
     ("attack", {"attack": "noise"}, {"file": b"nothing"}, 422, "no samples"),
     ("compare", {}, {"original": b"nothing", "marked": b"nothing"}, 422, "no samples"),
@@ -200,7 +200,7 @@ REFUSED: list[tuple[str, dict[str, str], dict[str, bytes], int, str]] = [
 def test_what_cannot_be_done_is_refused_in_one_line(
     private: Running, spoken: Path, route: str, data: dict[str, str], files: dict[str, bytes], status: int, says: str
 ) -> None:
-    made = {b"silence": np.zeros(32_000), b"short": np.ones(8_000), b"nothing": np.zeros(0)}
+    made = {b"silence": np.zeros(32_000), b"short": np.ones(4_000), b"nothing": np.zeros(0)}
     stands_for = {b"speech": spoken.read_bytes()} | {content: wav(samples) for content, samples in made.items()}
     sent = {name: (f"{name}.wav", stands_for.get(content, content)) for name, content in files.items()}
     answer = private.post(route, data, **(sent or {"unused": ("none", b"")}))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ideaw.audio.grid import HOP_SAMPLES, SEGMENT_SAMPLES
-from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB
+from ideaw.audio.hearing import AUDIBILITY_MEANING, DEFAULT_AUDIBILITY_DB
 from ideaw.bench.rivals import LearnedCarriers, RivalNetwork, load_segment_marker
 from ideaw.engine.segments import embed_segments, extract_segments
 from ideaw.errors import FileError, IdeawError
@@ -140,6 +140,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "format_version": FORMAT_VERSION,
         "snr": 30.0,
         "audibility": DEFAULT_AUDIBILITY_DB,
+        "audibility_means": AUDIBILITY_MEANING,
         "bins": 480,
         "context": OURS.net.context,
         "scrambled_by_code": False,

@@ -88,7 +88,7 @@ def test_the_keyboard_alone_marks_and_plays(tab: Tab) -> None:
     tab.page.keyboard.type("keys")
     go_to("#strengths input")
     press("ArrowRight")
-    assert "2 dB above" in tab.text("#strength-hint")
+    assert "1 dB above" in tab.text("#strength-hint")
     go_to("#mark button[type=submit]")
     press("Enter")
     tab.rest()
