@@ -74,7 +74,7 @@ class Card:
     """Noise to mask in dB to which hearing sets every second of audio unless the caller asks for another level: the
     mean over frames and bands, so 0 is as loud as what the audio masks, and less is quieter."""
     min_seconds: Annotated[float, Meta(ge=MIN_SECONDS, le=60)] = 1.0
-    """Length in seconds from which on 99 % of clean clips are read: shorter audio is refused."""
+    """Length in seconds below which audio is refused."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Everything else on the card, which the engine does not need: training, measurements, limits."""
 

@@ -73,6 +73,9 @@ class Detection:
         return tuple(dict.fromkeys(message for message in read if message is not None))
 
     def __str__(self) -> str:
+        if self.status == "unreadable" and self.layer == "deep":
+            how = "but no message can be read from it; test some as expected ones"
+            return f"unreadable: a deep mark is there, {how} (p = {self.p_value:.1e})"
         if self.status == "unreadable":
             return f"unreadable: a mark is there, but its message cannot be read (p = {self.p_value:.1e})"
         if self.message is None:
