@@ -318,8 +318,11 @@ def test_the_disk_is_not_filled_by_uploads_and_answers_together(patient: Running
     declared = f"{HEAD}Content-Length: 1900000\r\n\r\n".encode()
     with unread_preview(patient):
         assert patient.post("detect", file=spoken).status_code == 200
+        sent = 'ideaw_requests_total{route="/v1/preview",status="200"}'
+        before = patient.metric(sent)
         answers = [patient.post("preview", file=("a.flac", silence(20, "FLAC", rate=rate))) for rate in (8_000, 4_000)]
         assert [answer.status_code for answer in answers] == [503, 200]
+        wait_until(lambda: patient.metric(sent) == before + 1, "what was sent no longer counts")
         with patient.connect() as half:
             half.sendall(declared + OPENING + b"x" * 550_000)
             held = lambda: sum(file.stat().st_size for folder in patient.uploads for file in folder.iterdir())  # noqa: E731
