@@ -9,10 +9,13 @@ import pickle
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from ideaw import load
 from ideaw.errors import FileError, IdeawError
 from ideaw.keys import PUBLIC, Key, derive, require_key
 
@@ -130,3 +133,59 @@ def test_what_is_not_a_key_object_gets_one_line(value: object) -> None:
 def test_a_key_object_is_returned_as_it_is() -> None:
     key = Key.fresh()
     assert require_key(key) is key
+
+
+def test_a_derived_key_is_the_same_again_and_of_its_label_alone() -> None:
+    master, other = Key(bytes(range(32))), Key(bytes(32))
+    labels = ["acme", "Acme", "acme ", "Müller", "fingerprint", "x" * 1000]
+    derived = [key.derive(label) for key in (master, other) for label in labels]
+    assert len({master, other, *derived}) == 14
+    assert derived[: len(labels)] == [master.derive(label) for label in labels]
+    assert master.derive("acme") == hmac.digest(master, b"derived key: acme", "sha256")
+    assert master.derive("acme").derive("b") != master.derive("acme: b")
+    for no_label in ("", None, b"acme"):
+        with pytest.raises(IdeawError, match="label"):
+            master.derive(no_label)  # type: ignore[arg-type]
+
+
+def test_a_rotated_file_marks_with_the_newest_and_keeps_all(tmp_path: Path) -> None:
+    path, first = tmp_path / "studio.key", Key.fresh()
+    first.write(path)
+    second, third = Key.rotate(path), Key.rotate(path)
+    assert (Key.read(path), Key.read_all(path)) == (third, [third, second, first])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["studio.key"]
+
+
+def test_a_rotation_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    full, none = tmp_path / "full.key", tmp_path / "no.key"
+    full.write_text("\n".join(Key.fresh().hex() for _ in range(252)))
+    none.write_text("hello")
+    before = full.read_text()
+    for path, why in ((full, "as many"), (none, "does not hold"), (tmp_path / "new.key", "no such file")):
+        with pytest.raises(FileError, match=why):
+            Key.rotate(path)
+    assert (full.read_text(), none.read_text(), len(list(tmp_path.iterdir()))) == (before, "hello", 2)
+
+
+def test_a_file_of_keys_with_one_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "studio.key"
+    for content in (f"{Key.fresh().hex()}\nhello\n", "\n\n", f"{Key.fresh().hex()}\n" * 1000):
+        path.write_text(content)
+        with pytest.raises(FileError, match="does not hold a key"):
+            Key.read_all(path)
+
+
+@pytest.mark.slow
+def test_a_marker_finds_what_its_older_keys_marked(speech: NDArray[np.float32]) -> None:
+    old, new, other = (Key(bytes([number]) * 32) for number in range(3))
+    rotated = load(key=new, older_keys=[old])
+    by_key = {key: load(key=key).embed(speech, 16_000, "ab12") for key in (old, new, other)}
+    assert [rotated.detect(samples, 16_000).key for samples in by_key.values()] == [
+        old.fingerprint,
+        new.fingerprint,
+        None,
+    ]
+    assert rotated.detect(rotated.embed(speech, 16_000, "ab12"), 16_000, keys=[old]).found is False
+    with pytest.raises(TypeError, match="secret key"):
+        pickle.dumps(load(older_keys=[old]))

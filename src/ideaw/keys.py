@@ -22,6 +22,9 @@ NEW_KEY_BYTES = 32
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 64
 """Accepted lengths: from 128 bits up to the block of SHA-256, beyond which HMAC would hash the key first."""
 
+MAX_FILE_BYTES = 1 << 14
+"""Length of a file of keys, some 250 of those that `Key.fresh` makes."""
+
 FINGERPRINT_BYTES = 8
 """Length of a fingerprint, which is written as 16 hexadecimal digits."""
 
@@ -79,25 +82,72 @@ class Key(bytes):
         """Read a key file; one that group or others may read is used, with a warning in the log "ideaw".
 
         Args:
-            path: a file of 32 to 128 hexadecimal digits, such as `write` makes.
+            path: a file of 32 to 128 hexadecimal digits a line, such as `write` makes.
+
+        Returns:
+            The key; the newest of a file that `rotate` has added to.
 
         Raises:
             FileError: The file cannot be read, or holds no key.
         """
+        return cls.read_all(path)[0]
+
+    @classmethod
+    def read_all(cls, path: str | os.PathLike[str]) -> list[Self]:
+        """Read all keys of a file, the newest first: that one marks, and all are searched for; see `read`."""
         name = os.fspath(path)
         try:
             with Path(path).open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
-                content = file.read(8 * MAX_KEY_BYTES)  # bounded: somebody may give a recording by mistake
+                content = file.read(MAX_FILE_BYTES + 1)  # bounded: somebody may give a recording by mistake
         except OSError as problem:
             raise FileError(f"{name} cannot be read as a key: {error_reason(problem)}") from problem
         try:
-            key = cls.of(content.decode("ascii"))
+            if len(content) > MAX_FILE_BYTES:
+                raise IdeawError(_KEY_FORMAT)
+            keys = [cls.of(line) for line in content.decode("ascii").splitlines() if line.strip()] or [cls.of("")]
         except (IdeawError, UnicodeDecodeError):
             raise FileError(f"{name} does not hold a key: {_KEY_FORMAT}") from None
         if os.name == "posix" and stat.S_ISREG(mode) and mode & _READABLE_BY_OTHERS:
             _logger.warning("the key file %s can be read by other users; protect it with: chmod 600 %s", name, name)
-        return key
+        return keys
+
+    @classmethod
+    def rotate(cls, path: str | os.PathLike[str]) -> Self:
+        """Put a fresh key before the others of a file, which stay readable; the file is replaced whole or not at all.
+
+        Args:
+            path: a file of keys.
+
+        Raises:
+            FileError: The file cannot be read or written, or holds no key, or as many as it may.
+        """
+        target = Path(path).resolve()
+        keys = [cls.fresh(), *cls.read_all(path)]
+        content = "".join(f"{key.hex()}\n" for key in keys)
+        if len(content) > MAX_FILE_BYTES:
+            raise FileError(f"{os.fspath(path)} holds as many keys as a file may; delete the oldest")
+        draft = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+        try:
+            _write_private(draft, content)
+            draft.replace(target)
+        except OSError as problem:
+            draft.unlink(missing_ok=True)
+            raise FileError(f"{os.fspath(path)} cannot be written: {error_reason(problem)}") from problem
+        return keys[0]
+
+    def derive(self, label: str) -> "Key":
+        """The key of a customer, a show, a year: who has it learns neither this key nor those of other labels.
+
+        Args:
+            label: what it is for; the same label gives the same key again.
+
+        Raises:
+            IdeawError: `label` is empty or no text.
+        """
+        if not isinstance(label, str) or not label:
+            raise IdeawError("a label of a derived key is a text of one letter or more")
+        return Key(derive(self, b"derived key: " + label.encode("utf-8", "surrogatepass")))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the key to a new file that only the user who runs this may read.
@@ -110,16 +160,10 @@ class Key(bytes):
         """
         name = os.fspath(path)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            _write_private(Path(path), f"{self.hex()}\n")
         except FileExistsError:
             raise FileError(f"{name} is there already, and keys are never overwritten; choose another name") from None
         except OSError as problem:
-            raise FileError(f"{name} cannot be written: {error_reason(problem)}") from problem
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{self.hex()}\n")
-        except OSError as problem:
-            os.unlink(path)
             raise FileError(f"{name} cannot be written: {error_reason(problem)}") from problem
 
     @property
@@ -159,6 +203,19 @@ def require_key(value: object) -> Key:
         return value
     kind = type(value).__name__
     raise IdeawError(f"a key is an ideaw.Key, not {kind}; make one with Key.read(path), Key.of(digits) or Key.fresh()")
+
+
+def _write_private(path: Path, content: str) -> None:
+    """Write a new file that only its owner may read, whole on the disk or not there."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def derive(key: bytes, label: bytes) -> bytes:

@@ -34,20 +34,23 @@ from ideaw.segment_marker import SegmentMarker
 from ideaw.streams import EmbedStream, mark_asynchronously
 
 
-def load(model: PathLike | None = None, *, key: Key = PUBLIC, threads: int | None = None) -> "Marker":
+def load(
+    model: PathLike | None = None, *, key: Key = PUBLIC, older_keys: Sequence[Key] = (), threads: int | None = None
+) -> "Marker":
     """A marker that is ready to embed and detect.
 
     Args:
         model: name of a packaged model, or path of a model folder that you trust (None: the default, "46+10").
         key: marks made with it are found with no other. Keys separate owners and obscure what a message says; they do
             not hide that a mark is there, do not stop its removal, and a found mark alone does not prove who made it.
+        older_keys: keys that marked before `key` did: their marks are looked for and respected too.
         threads: how many threads the network may use (None: all cores).
 
     Raises:
         ModelError: there is no such model, or it does not fit this version.
-        IdeawError: `key` is no key, or `threads` is less than 1.
+        IdeawError: a key is none, or `threads` is less than 1.
     """
-    return Marker(Network(find_model(model), threads), require_key(key))
+    return Marker(Network(find_model(model), threads), require_key(key), tuple(map(require_key, older_keys)))
 
 
 class Marker(SegmentMarker):
@@ -57,6 +60,10 @@ class Marker(SegmentMarker):
     of Hz from 8,000 to 192,000. `progress` is called with the share of the work that is done, 0 to 1. Files of more
     than `longest` seconds are refused (None: none).
     """
+
+    def __init__(self, network: Network, key: Key = PUBLIC, older_keys: tuple[Key, ...] = ()) -> None:
+        super().__init__(network, key)
+        self._keys = tuple(dict.fromkeys((key, *older_keys)))
 
     @single_threaded_blas()
     def embed(
@@ -120,7 +127,7 @@ class Marker(SegmentMarker):
         texts = [messages] * len(arrays) if isinstance(messages, str | bytes) else list(messages)
         if len(texts) != len(arrays):
             raise IdeawError(f"{len(arrays)} arrays need one message, or a list of {len(arrays)}, not of {len(texts)}")
-        alone = Marker(self.network.single_worker(), self._key)
+        alone = Marker(self.network.single_worker(), self._key, self._keys[1:])
         return self.network.map(lambda pair: alone.embed(pair[0], rate, pair[1]), list(zip(arrays, texts, strict=True)))
 
     def embed_stream(
@@ -194,7 +201,7 @@ class Marker(SegmentMarker):
                 its format; an open file gets that of the source.
             message, snr, audibility, layers, longest, progress: as for `embed`, or see `Marker`.
             verify: whether what was written is read back before it is handed over.
-            over: whether to mark even over a mark of this key, the public one or one of `other_keys`.
+            over: whether to mark even over a mark of the marker's keys, the public one or one of `other_keys`.
             other_keys: further keys whose marks are respected.
             overwrite: whether a file at `target` may be replaced.
 
@@ -205,7 +212,7 @@ class Marker(SegmentMarker):
         """
         check_level(snr, audibility, self.card.audibility)
         request = self._request(message, layers, (snr, audibility))
-        respected = () if over else dict.fromkeys((self._key, PUBLIC, *map(require_key, other_keys)))
+        respected = () if over else dict.fromkeys((*self._keys, PUBLIC, *map(require_key, other_keys)))
         marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
             marking.mark(*places, progress)
@@ -225,7 +232,7 @@ class Marker(SegmentMarker):
 
         Args:
             samples, rate, progress: see `Marker`.
-            keys: whose marks are looked for (None: the marker's own key).
+            keys: whose marks are looked for (None: the marker's own key and its older ones).
             speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
             layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
@@ -244,7 +251,7 @@ class Marker(SegmentMarker):
         self, arrays: Sequence[ArrayLike], rate: float, *, keys: Sequence[Key] | None = None, speeds: Speeds = "near"
     ) -> list[Detection]:
         """Search many short pieces on all threads; arguments and errors as for `detect`."""
-        alone = Marker(self.network.single_worker(), self._key)
+        alone = Marker(self.network.single_worker(), self._key, self._keys[1:])
         return self.network.map(lambda samples: alone.detect(samples, rate, keys=keys, speeds=speeds), list(arrays))
 
     def detect_stream(
@@ -322,10 +329,10 @@ class Marker(SegmentMarker):
     def _detector(
         self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]
     ) -> LayeredDetector:
-        wanted = [self._key] if keys is None else list(map(require_key, keys))
+        wanted = list(self._keys if keys is None else map(require_key, keys))
         return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._key != PUBLIC:
+        if self._keys != (PUBLIC,):
             raise TypeError("a marker with a secret key is not pickled; load() it with its key where it is needed")
         return partial(load, self.network.files.source, threads=self.network.threads), ()

@@ -76,3 +76,29 @@ def test_help_says_what_keys_do_and_do_not_do() -> None:
         assert "Keys separate owners and obscure what a message says." in words
         assert "a found mark alone does not prove who made it" in words
         assert not {"nobody", "forge"} & set(words.split())
+
+
+def test_a_key_is_derived_from_another(tmp_path: Path) -> None:
+    master, first, again = (tmp_path / f"{name}.key" for name in ("master", "first", "again"))
+    assert run("keygen", master).code == 0
+    for path in (first, again):
+        assert run("keygen", path, "--from", master, "--label", "acme").code == 0
+    assert Key.read(first) == Key.read(again) == Key.read(master).derive("acme")
+    for options in (("--from", master), ("--label", "acme"), ("--rotate",), ("--from", tmp_path, "--label", "a")):
+        ran = run("keygen", *options)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_marks_of_a_key_are_found_after_it_was_rotated(tmp_path: Path, spoken: Path) -> None:
+    path, before, after = tmp_path / "studio.key", tmp_path / "before.wav", tmp_path / "after.wav"
+    assert run("keygen", path).code == 0
+    assert run("embed", spoken, before, "-m", "old", "--key", path).code == 0
+    ran = run("keygen", path, "--rotate")
+    assert (ran.code, "2 are there" in ran.out) == (0, True)
+    assert run("embed", spoken, after, "-m", "new", "--key", path).code == 0
+    for marked, message in ((before, "old"), (after, "new")):
+        found = run("detect", marked, "--key", path)
+        assert (found.code, f'"{message}"' in found.out) == (0, True)
+    refused = run("embed", before, after, "-m", "new", "--key", path)
+    assert (refused.code, "already" in refused.err) == (2, True)

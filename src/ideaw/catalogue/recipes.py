@@ -55,7 +55,7 @@ class DetectFiles:
         probes: int = 0,
         longest: float | None = None,
     ) -> None:
-        keys = [Key.read(path) for path in key_files] or [PUBLIC]
+        keys = [key for path in key_files for key in Key.read_all(path)] or [PUBLIC]
         options = ScanOptions(speeds, until_sure, probes, longest)
         self._searcher = FileSearcher(Network(find_model(model), threads=1), keys, options)
 

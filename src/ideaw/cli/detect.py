@@ -85,7 +85,8 @@ def detect(
     if form is not None and sources.PIPE not in paths:
         raise IdeawError("--pcm says what comes through a pipe; give - as the input")
     marker = ideaw.load(model, threads=threads)
-    by_key: dict[Key, str | None] = {Key.read(path): str(path) for path in keys or ()} or {PUBLIC: None}
+    by_key: dict[Key, str | None] = {key: str(path) for path in keys or () for key in Key.read_all(path)}
+    by_key = by_key or {PUBLIC: None}
     names: KeyFileNames = {key.fingerprint: name for key, name in by_key.items()}
     wanted = [_message(text) for text in expected or ()]
     exit_code, answers = EXIT_FOUND, []

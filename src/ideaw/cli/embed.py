@@ -78,8 +78,9 @@ def embed(
         raise IdeawError("--pcm says what comes through a pipe; give - as the input")
     if into is None:
         _check_place(tasks[0], overwrite)
-    respected = [options.read_key(path) for path in other_keys or ()]
-    marker = ideaw.load(model, key=options.read_key(key), threads=threads)
+    respected = [other for path in other_keys or () for other in Key.read_all(path)]
+    newest, *older = options.read_keys(key)
+    marker = ideaw.load(model, key=newest, older_keys=older, threads=threads)
     level = check_level(snr, audibility, marker.card.audibility)
     work = _Marking(marker, content, message, level, check_layers(layers), respected, over, overwrite, verify, form)
     if num_skipped:

@@ -72,7 +72,7 @@ def mark(
         source,
         out,
         MarkOptions(snr, audibility, longest, NOTATIONS[written]),
-        keys=[options.read_key(key)],
+        keys=options.read_keys(key)[:1],
         model=model,
         messages=str(messages),
         engine=Engine(engine.value, address, workers),

@@ -73,6 +73,6 @@ Pcm = Annotated[
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 
-def read_key(path: Path | None) -> Key:
-    """The key in a file; the public one without a file."""
-    return PUBLIC if path is None else Key.read(path)
+def read_keys(path: Path | None) -> list[Key]:
+    """The keys in a file, the newest first; the public one without a file."""
+    return [PUBLIC] if path is None else Key.read_all(path)

@@ -36,5 +36,5 @@ def proxy(
     if address.scheme not in ("http", "https") or not address.host:
         raise IdeawError(f"{upstream!r} is no address of a server; give one like http://127.0.0.1:8000")
     settings = app.ProxySettings(upstream, message, pcm_rate)
-    marker = load(model, key=options.read_key(key), threads=1)
+    marker = load(model, key=options.read_keys(key)[0], threads=1)
     server.run_proxy(settings, marker, host, port, lambda here: console.say(f"{here} is ready; Ctrl-C stops it"))

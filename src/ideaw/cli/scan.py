@@ -101,7 +101,7 @@ def scan(
     if source is None or out is None:
         raise IdeawError("give a SOURCE and --out DIR, or --report DIR")
     key_files = [file for path in keys or () for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    found_keys = [Key.read(path) for path in key_files] or [PUBLIC]
+    found_keys = [found for path in key_files for found in Key.read_all(path)] or [PUBLIC]
     if cache and (probe or from_cache):
         raise IdeawError("--cache keeps what all of a file sounds like; give neither --probe nor --from-cache with it")
     chosen = ScanOptions(

@@ -56,7 +56,7 @@ def serve(
         host=host,
         port=port,
         model=model,
-        key=None if key is None else Key.read(key),
+        keys=() if key is None else tuple(Key.read_all(key)),
         key_name=None if key is None else key.name,
         tokens=() if token_file is None else read_tokens(token_file),
         names=tuple(names or ()),

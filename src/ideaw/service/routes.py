@@ -101,7 +101,7 @@ async def embed(request: Request) -> Response:
             source=str(form.file.path),
             message=form.message,
             kind=form.kind,
-            key=_own_key(service) if form.key is None else _named_key(form.key),
+            key=next(iter(_own_keys(service)), None) if form.key is None else _named_key(form.key),
             snr=form.snr,
             audibility=form.audibility,
             longest=service.settings.limits.seconds,
@@ -121,8 +121,7 @@ async def detect(request: Request) -> Response:
     """Look for a message in audio; strangers get the answer in whole seconds and without its statistics."""
     service = _service(request)
     async with service.receive(request, schemas.DetectForm) as form:
-        own = _own_key(service)
-        keys = [_named_key(key) for key in form.key] or ([] if own is None else [own])
+        keys = [_named_key(key) for key in form.key] or _own_keys(service)
         job = jobs.Detect(str(form.file.path), keys, form.speeds, service.settings.limits.seconds)
         answer = await _do(request, job)
     return JSONResponse(answer if request.state.owner else answers.coarse(answer))
@@ -202,7 +201,7 @@ async def info(request: Request) -> Response:
         "audibility_range": {"min": MIN_AUDIBILITY_DB, "max": MAX_AUDIBILITY_DB},
         "capacity": _capacity(card),
         "limits": {"bytes": limits.bytes, "seconds": limits.seconds, "values": limits.values},
-        "own_key": settings.key is not None,
+        "own_key": bool(settings.keys),
         "token_needed": not request.state.owner,
     }
     return JSONResponse(content)
@@ -239,9 +238,8 @@ async def _do(request: Request, job: jobs.Job) -> dict[str, Any]:
         await asyncio.gather(work, gone, return_exceptions=True)
 
 
-def _own_key(service: Service) -> jobs.NamedKey | None:
-    key = service.settings.key
-    return None if key is None else jobs.NamedKey(key.hex(), service.settings.key_name)
+def _own_keys(service: Service) -> list[jobs.NamedKey]:
+    return [jobs.NamedKey(key.hex(), service.settings.key_name) for key in service.settings.keys]
 
 
 def _named_key(given: Text) -> jobs.NamedKey:

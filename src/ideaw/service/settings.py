@@ -58,8 +58,8 @@ class Settings:
     Attributes:
         host, port: where it listens.
         model: name of a packaged model or path of a folder; None for the default.
-        key: marks are made and looked for with it where a request brings none; None for the public key.
-        key_name: what answers call it.
+        keys: where a request brings none, marks are made with the first and looked for with all; none: the public key.
+        key_name: what answers call them.
         tokens: bearer tokens of those who may do everything.
         names: host names under which the service is known, besides addresses and localhost.
         proxies: addresses of reverse proxies whose `X-Forwarded-For` is believed.
@@ -70,7 +70,7 @@ class Settings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     model: str | None = None
-    key: Key | None = field(default=None, repr=False)
+    keys: tuple[Key, ...] = field(default=(), repr=False)
     key_name: str | None = None
     tokens: tuple[str, ...] = field(default=(), repr=False)
     names: tuple[str, ...] = ()
