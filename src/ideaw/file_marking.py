@@ -24,6 +24,7 @@ from ideaw.audio.write import (
     stored_step,
 )
 from ideaw.detector import Detector
+from ideaw.engine.gain import MarkLevel
 from ideaw.errors import AlreadyMarkedError, LostMarkError
 from ideaw.keys import PUBLIC, Key
 from ideaw.layered_embedder import EmbedRequest
@@ -52,13 +53,16 @@ class FileMarking:
     longest: float | None
     overwrite: bool
 
-    def mark(self, source: Path, target: Path, into: Path | None, progress: Progress | None) -> None:
+    def mark(self, source: Path, target: Path, into: Path | None, progress: Progress | None) -> MarkLevel:
         """Mark all sounds of `source` as `target`, which appears whole or not at all.
 
         Args:
             source, target: the files.
             into: an empty file that is written instead; `target` then only names it and its format.
             progress: receives the share of the work that is done, 0 to 1.
+
+        Returns:
+            The level that was taken, the strongest of all sounds.
 
         Raises:
             IdeawError: it cannot be read, marked, found again or written, or is marked already.
@@ -67,6 +71,7 @@ class FileMarking:
         with open_audio(source) as opened:
             self._check(opened, target, into)
             num_tracks = opened.num_tracks
+        levels = []
         with ExitStack() as files:
             former = source
             for track in range(num_tracks):
@@ -76,10 +81,12 @@ class FileMarking:
                 if self.respected:
                     self._search(former, track, _part_of(part, 0, SEARCHING_SHARE))
                     part = _part_of(part, SEARCHING_SHARE, 1)
-                self._mark_track(former, track, target, place, _part_of(part, 0, 1 - READING_BACK_SHARE))
+                part = _part_of(part, 0, 1 - READING_BACK_SHARE)
+                levels.append(self._mark_track(former, track, target, place, part))
                 former = place or former
         if progress:
             progress(1.0)
+        return max(levels, key=lambda level: level[1] or 0.0)
 
     def _check(self, opened: Source, target: Path, into: Path | None) -> None:
         """What is known before anything is read."""
@@ -104,15 +111,19 @@ class FileMarking:
                 "make both hard to read: to mark it all the same, say so (--over)"
             )
 
-    def _mark_track(self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None) -> None:
-        """Mark a sound, more strongly where it is short and cannot be read back else."""
+    def _mark_track(
+        self, source: Path, track: int, target: Path, into: Path | None, progress: Progress | None
+    ) -> MarkLevel:
+        """Mark a sound, more strongly where it is short and cannot be read back else; the level that was taken."""
         with open_audio(source, track) as opened:
             length, rate = opened.num_samples, opened.rate
         *weaker, strongest = self.request.attempts(None if length is None or not self.verify else length / rate)
         for request in weaker:
             with suppress(LostMarkError):
-                return self._mark_as(request, source, track, target, into, progress)
-        return self._mark_as(strongest, source, track, target, into, progress)
+                self._mark_as(request, source, track, target, into, progress)
+                return request.checked_level
+        self._mark_as(strongest, source, track, target, into, progress)
+        return strongest.checked_level
 
     def _mark_as(
         self,

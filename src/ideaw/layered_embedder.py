@@ -63,6 +63,15 @@ class EmbedRequest:
         return content.plan(bits, self.key) if content.fits(bits) else plan_blocks(content, bits, self.key)
 
     @property
+    def checked_level(self) -> MarkLevel:
+        """SNR or noise to mask in dB of the network's mark, the other None.
+
+        Raises:
+            IdeawError: both are asked for, or more than is allowed.
+        """
+        return check_level(*self.level, self.network.card.audibility)
+
+    @property
     def min_seconds(self) -> float:
         """How long a clean stream must be for the message to be read."""
         if "fast" in self.layers:
@@ -156,7 +165,7 @@ class EmbedRequest:
         companding: str | None,
         latency: float | None,
     ) -> Stage:
-        snr, audibility = check_level(*self.level, self.network.card.audibility)
+        snr, audibility = self.checked_level
         whole = latency is None or latency >= MIN_WHOLE_LATENCY_SECONDS
         block_seconds = int(latency) - WAIT_BEYOND_BLOCK_SECONDS if whole and latency is not None else None
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)

@@ -193,7 +193,7 @@ class Marker(SegmentMarker):
         other_keys: Sequence[Key] = (),
         overwrite: bool = True,
         progress: Progress | None = None,
-    ) -> None:
+    ) -> MarkLevel:
         """Mark a file as another one, which appears whole or not at all; everything but the samples stays.
 
         Args:
@@ -205,6 +205,9 @@ class Marker(SegmentMarker):
             other_keys: further keys whose marks are respected.
             overwrite: whether a file at `target` may be replaced.
 
+        Returns:
+            The level that was taken, SNR and noise to mask in dB, one of them None; see `audibility` of `embed`.
+
         Raises:
             AudioError, MessageError, FileError: as `embed`; too long, or a file cannot be read or written.
             LostMarkError: the mark cannot be read back; nothing is written.
@@ -215,7 +218,7 @@ class Marker(SegmentMarker):
         respected = () if over else dict.fromkeys((*self._keys, PUBLIC, *map(require_key, other_keys)))
         marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
-            marking.mark(*places, progress)
+            return marking.mark(*places, progress)
 
     def detect(
         self,

@@ -5,6 +5,7 @@ from functools import cache
 
 from ideaw.audio.blocks import Progress
 from ideaw.audio.spool import AudioInput, AudioOutput
+from ideaw.engine.gain import MarkLevel
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
 from ideaw.layers import DEFAULT_LAYERS, LayersLike
@@ -26,7 +27,7 @@ def embed_file(
     over: bool = False,
     overwrite: bool = True,
     progress: Progress | None = None,
-) -> None:
+) -> MarkLevel:
     """Mark a file as another one under the public key, as `Marker.embed_file` does.
 
     Args:
@@ -43,6 +44,10 @@ def embed_file(
         overwrite: whether a file at `target` may be replaced.
         progress: called with the share of the work that is done, 0 to 1.
 
+    Returns:
+        The level that was taken, SNR and noise to mask in dB, one of them None; less than two seconds may be marked up
+        to 6 dB more strongly than usual, where the mark cannot be read back else.
+
     Raises:
         AudioError: the audio cannot be marked, or the mark would round or clip away.
         LostMarkError: the mark cannot be read back from what was written, which is thrown away.
@@ -52,7 +57,7 @@ def embed_file(
         ModelError: there is no such model.
         IdeawError: `snr` or `audibility` is out of range, or both are given.
     """
-    _shared(model).embed_file(
+    return _shared(model).embed_file(
         source,
         target,
         message,

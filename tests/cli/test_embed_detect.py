@@ -324,3 +324,21 @@ def test_a_file_that_is_too_long_is_refused(spoken: Path) -> None:
     assert "longer than the 2 s" in ran.err
     ran = run("detect", spoken, "--longest", "0")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.slow
+def test_a_short_clip_is_marked_as_strongly_as_it_takes_and_said_so(tmp_path: Path, spoken: Path) -> None:
+    samples, rate = sf.read(spoken)
+    short, marked = tmp_path / "short.wav", tmp_path / "marked.wav"
+    usual, levels = ideaw.load("10+10").card.audibility, set()
+    for begin in np.array([4, 5]) * rate // 2:  # the second of them cannot be read at the usual level
+        sf.write(short, samples[begin : begin + rate // 2], rate)
+        arguments = ("embed", short, marked, "-m", "101", "--bits", "--model", "10+10", "--overwrite")
+        said, told = run(*arguments), json.loads(run(*arguments, "--json").out)
+        assert f"{told['audibility']:g} dB noise to mask" in said.out
+        assert ideaw.load("10+10").detect_file(marked).message == (1, 0, 1)
+        levels.add(told["audibility"])
+        with pytest.raises(ideaw.LostMarkError):
+            ideaw.load("10+10").embed_file(short, marked, (1, 0, 1), audibility=usual - 6)
+    assert usual in levels
+    assert max(levels) > usual

@@ -186,7 +186,7 @@ def test_token_files_are_checked(tmp_path: Path) -> None:
         read_tokens(tmp_path / "nowhere")
     path.write_text(f"# for the studio\n{TOKEN}\n  {TOKEN}2  \n")
     assert read_tokens(path) == (TOKEN, f"{TOKEN}2")
-    assert TOKEN not in repr(Settings(tokens=read_tokens(path), key=ideaw.Key.fresh()))
+    assert TOKEN not in repr(Settings(tokens=read_tokens(path), keys=(ideaw.Key.fresh(),)))
 
 
 def test_a_coarse_answer_says_nothing_of_what_cannot_be_read() -> None:

@@ -81,8 +81,9 @@ def embed(
     respected = [other for path in other_keys or () for other in Key.read_all(path)]
     newest, *older = options.read_keys(key)
     marker = ideaw.load(model, key=newest, older_keys=older, threads=threads)
-    level = check_level(snr, audibility, marker.card.audibility)
-    work = _Marking(marker, content, message, level, check_layers(layers), respected, over, overwrite, verify, form)
+    check_level(snr, audibility, marker.card.audibility)
+    level, wanted = (snr, audibility), check_layers(layers)
+    work = _Marking(marker, content, message, level, wanted, respected, over, overwrite, verify, form)
     if num_skipped:
         console.complain(f"{num_skipped} files are no audio by their names, and are left out")
     answers, failed = [], False
@@ -140,17 +141,17 @@ class _Marking:
         measured = None
         if task.source == sources.PIPE:
             with sources.piped_in(self.pcm) as source:
-                self._mark_piped(source, task.target, progress)
+                level = self._mark_piped(source, task.target, progress)
         elif task.target == sources.PIPE:
-            self._embed(task.source, sources.piped_out(), progress)
+            level = self._embed(task.source, sources.piped_out(), progress)
         else:
-            self._embed(task.source, task.target, progress)
+            level = self._embed(task.source, task.target, progress)
             measured = _lowest_snr(task.source, task.target)
         written = {"file": str(task.target), "message": self.written_message, "kind": message_kind(self.content)}
-        asked = dict(zip(("snr", "audibility"), self.level, strict=True))
+        taken = dict(zip(("snr", "audibility"), level, strict=True))
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
         measures = {"lowest_snr": finite, "layers": list(self.layers)}
-        return written | {"model": self.marker.card.name} | asked | measures
+        return written | {"model": self.marker.card.name} | taken | measures
 
     def describe(self, answer: dict[str, Any]) -> str:
         """The same for people."""
@@ -159,26 +160,27 @@ class _Marking:
             if answer["lowest_snr"] is None
             else f"lowest SNR of a second {answer['lowest_snr']:.1f} dB"
         )
-        how = describe_level(*self.level) if "fast" in self.layers else "at a level set by hearing"
+        level = describe_level(answer["snr"], answer["audibility"])
+        how = level if "fast" in self.layers else "at a level set by hearing"
         both = len(self.layers) > 1
         deep = ", in a deep layer too" if both else ", in the deep layer" if "deep" in self.layers else ""
         return f"{answer['file']}: holds {Message(self.content)}, {how}{deep}, {lowest}"
 
-    def _mark_piped(self, source: Path, target: Path, progress: Progress | None) -> None:
+    def _mark_piped(self, source: Path, target: Path, progress: Progress | None) -> MarkLevel:
         """Mark what came through a pipe; bare PCM goes out as bare PCM."""
         if target != sources.PIPE:
-            self._embed(source, target, progress)
-        elif self.pcm is None:
-            self._embed(source, sources.piped_out(), progress)
-        else:
-            with atomic.scratch_file(SPOOL) as marked:
-                with marked.open("wb") as file:
-                    self._embed(source, file, progress)
-                self.pcm.copy_samples(marked, sources.piped_out())
+            return self._embed(source, target, progress)
+        if self.pcm is None:
+            return self._embed(source, sources.piped_out(), progress)
+        with atomic.scratch_file(SPOOL) as marked:
+            with marked.open("wb") as file:
+                level = self._embed(source, file, progress)
+            self.pcm.copy_samples(marked, sources.piped_out())
+        return level
 
-    def _embed(self, source: Path, target: Any, progress: Progress | None) -> None:
+    def _embed(self, source: Path, target: Any, progress: Progress | None) -> MarkLevel:
         snr, audibility = self.level
-        self.marker.embed_file(
+        return self.marker.embed_file(
             source,
             target,
             self.content,

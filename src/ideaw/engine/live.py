@@ -41,8 +41,8 @@ these does not change how well marks are read (E87 in docs/history.md)."""
 LIVE_LATENCY_SECONDS, RESAMPLED_LATENCY_SECONDS = 0.1, 0.13
 """Latency of a live stream at 16 kHz, and at all other rates."""
 
-GAIN_FRAMES, ATTACK_FRAMES = SAMPLE_RATE // MASKING_HOP_SAMPLES, 8
-"""Frames up to the present that ask for a gain, a second of them; and those that may ask for less: 128 ms."""
+GAIN_FRAMES, ATTACK_FRAMES = 2 * SAMPLE_RATE // MASKING_HOP_SAMPLES, 10
+"""Frames up to the present that ask for a gain, two seconds of them; and those that may ask for less: 160 ms."""
 
 USUAL_NOISE_TO_MASK_DB, USUAL_NOISE_TO_HOST_DB = 44.0, 5.0
 """dB of the network's residual, before its gain, over the masking curve and over the host, on average."""
@@ -237,7 +237,7 @@ class _CausalResidual:
 class _TrailingGain:
     """The gain of a residual that comes piece by piece: what the past asks for, linear within a piece, no steps.
 
-    The last second asks for it, and the last moments for less, so that what is suddenly soft or clear is not drowned.
+    The last seconds ask for it, and the last moments for less, so that what is suddenly soft or clear is not drowned.
     """
 
     def __init__(self, settings: EmbedSettings) -> None:
