@@ -1,6 +1,6 @@
 """Decisions are the same on other processors: packages run as an older one marks and reads what this one does.
 
-Samples need not be equal: networks and transforms round otherwise there. Emulated instructions take thirty times as long.
+Samples need not be equal: networks and transforms round otherwise there. Emulated, they take thirty times as long.
 """
 
 import json
@@ -22,7 +22,7 @@ from ideaw.results import detection_as_json
 EMULATOR = shutil.which("qemu-x86_64")
 
 PROCESSORS = {"Haswell": {}, "Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"}}
-"""Processors with AVX2 and with SSE4.2 at most → settings; OpenBLAS mistakes an emulated Nehalem for something newer."""
+"""Processors with AVX2 and with SSE4.2 at most → settings; OpenBLAS mistakes an emulated Nehalem for a newer one."""
 
 PROGRAM = """
 import json, sys
