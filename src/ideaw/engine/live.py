@@ -34,15 +34,15 @@ from ideaw.engine.watermark import WatermarkStreams
 from ideaw.errors import AudioError
 from ideaw.modem.channel import KeyChannels
 
-LIVE_CONTEXT_HOPS = 4
+LIVE_CONTEXT_HOPS = 5
 """Hops of the past that the network sees beside a block. Its receptive field is 27 hops; what it sees of them beyond
-these does not change how well marks are read (E87 in docs/history.md)."""
+these does not change how well marks are read (E73, E87 in docs/history.md)."""
 
 LIVE_LATENCY_SECONDS, RESAMPLED_LATENCY_SECONDS = 0.1, 0.13
 """Latency of a live stream at 16 kHz, and at all other rates."""
 
-GAIN_FRAMES, ATTACK_FRAMES = 4 * SAMPLE_RATE // MASKING_HOP_SAMPLES, 10
-"""Frames up to the present that ask for a gain, four seconds of them; and those that may ask for less: 160 ms."""
+GAIN_FRAMES, ATTACK_FRAMES = 2 * SAMPLE_RATE // MASKING_HOP_SAMPLES, 10
+"""Frames up to the present that ask for a gain, two seconds of them; and those that may ask for less: 160 ms."""
 
 USUAL_NOISE_TO_MASK_DB, USUAL_NOISE_TO_HOST_DB = 44.0, 5.0
 """dB of the network's residual, before its gain, over the masking curve and over the host, on average."""
