@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import gc
 import json
+import resource
 import subprocess
 import tempfile
 import time
@@ -39,6 +40,7 @@ from ideaw.quality.masking import masking
 
 RATES_HZ = (16_000, 22_050, 24_000, 44_100, 48_000)
 PUSH_SECONDS, PEER_PUSH_SECONDS = 0.01, 0.1
+LISTENING_SECONDS = 180, 3_600
 SHORT_SECONDS = (0.5, 0.6, 0.75, 1.0)
 STREAM_SECONDS = 6
 ACTIVE_POWER, ACTIVE_SHARE = 1e-4, 0.75
@@ -90,6 +92,18 @@ class Evidence:
     lost_stream: int
     array_noise_to_mask: float
     stream_noise_to_mask: float
+
+
+@dataclass(frozen=True)
+class Listening:
+    """`detect_stream` over audio without a mark."""
+
+    seconds: int
+    answers: int
+    found: int
+    cpu_seconds: float
+    peak_megabytes: float
+    """Of the whole program."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +160,19 @@ def measure_memory(speech: NDArray[np.float32]) -> float:
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return used / len(streams) / 1e6
+
+
+def measure_listening(speech: NDArray[np.float32]) -> list[Listening]:
+    """An endless stream without a mark, heard for so long."""
+    marker, rows = ideaw.load(threads=1), []
+    for seconds in LISTENING_SECONDS:
+        begin = time.process_time()
+        tiles = (speech for _ in range(seconds * SAMPLE_RATE // len(speech)))
+        answers = list(marker.detect_stream(tiles, SAMPLE_RATE))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        found = sum(answer.found for answer in answers)
+        rows.append(Listening(seconds, len(answers), found, time.process_time() - begin, peak))
+    return rows
 
 
 def _excerpt(clip: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32] | None:
@@ -248,8 +275,10 @@ def main() -> None:
     peer = measure_audioseal(given.peers, speech)
     memory = measure_memory(speech)
     spread = clips[:: max(len(clips) // given.clips, 1)]
+    listening = measure_listening(speech)
     result = {
         "streams": [asdict(run) for run in runs],
+        "listening": [asdict(row) for row in listening],
         "audioseal": peer,
         "megabytes_per_stream": memory,
         "evidence": asdict(measure_evidence(spread)),

@@ -29,7 +29,17 @@ def stream_table() -> list[str] | None:
         f"{evidence['lost_array']}); as it is, its noise to mask is {evidence['stream_noise_to_mask']:.1f} dB, the "
         f"array's {evidence['array_noise_to_mask']:.1f} dB."
     )
-    return [*markdown(("stream", "longest wait of a sample", "times real time"), rows), "", note]
+    peer = content["audioseal"].get("times_real_time")
+    other = "" if peer is None else f" AudioSeal's streaming generator in the same run, mono: {peer:.1f} ×."
+    short, long = content["listening"]
+    listening = (
+        f"`detect_stream` over {long['seconds'] / 3600:g} h without a mark: {long['answers']} answers, {long['found']} of "
+        f"them that there is one, {1000 * long['cpu_seconds'] / long['seconds']:.0f} ms a second; the program's most "
+        f"memory {long['peak_megabytes']:.0f} MB, {short['peak_megabytes']:.0f} MB after the first "
+        f"{short['seconds'] / 60:g} minutes."
+    )
+    table = markdown(("stream", "longest wait of a sample", "times real time"), rows)
+    return [*table, "", note + other, "", listening]
 
 
 def shortness_table() -> list[str] | None:
