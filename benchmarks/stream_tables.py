@@ -33,8 +33,8 @@ def stream_table() -> list[str] | None:
     other = "" if peer is None else f" AudioSeal's streaming generator in the same run, mono: {peer:.1f} ×."
     short, long = content["listening"]
     listening = (
-        f"`detect_stream` over {long['seconds'] / 3600:g} h without a mark: {long['answers']} answers, {long['found']} of "
-        f"them that there is one, {1000 * long['cpu_seconds'] / long['seconds']:.0f} ms a second; the program's most "
+        f"`detect_stream` over {long['seconds'] / 3600:g} h without a mark: {long['answers']} answers, {long['found']} "
+        f"of them that there is one, {1000 * long['cpu_seconds'] / long['seconds']:.0f} ms a second; the program's most "
         f"memory {long['peak_megabytes']:.0f} MB, {short['peak_megabytes']:.0f} MB after the first "
         f"{short['seconds'] / 60:g} minutes."
     )
