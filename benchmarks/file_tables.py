@@ -1,9 +1,11 @@
-"""The tables on marking files: what stays in them, and what reading back and looking for older marks cost."""
+"""The tables on marking files: what stays in them, what reading back and looking for older marks cost, how much audio
+a mark needs.
+"""
 
 import json
 from pathlib import Path
 
-from result_tables import ROOT, Result, markdown
+from result_tables import DEFAULT, ROOT, Result, markdown, results
 
 CONTAINERS_FILE, MARKING_FILE = (ROOT / "docs/results" / name for name in ("containers.json", "marking.json"))
 
@@ -27,6 +29,27 @@ def containers_table() -> list[str] | None:
         "brackets the program that read both, source and marked file."
     )
     return [*markdown(("format", "kept", "what stays", "what does not"), rows), "", note]
+
+
+def lengths_table() -> list[str] | None:
+    """Messages read right, by length and edit."""
+    table = results("lengths").get(DEFAULT)
+    if table is None:
+        return None
+    rows: dict[str, list[str]] = {}
+    for cell in table["cells"]:
+        exact, found = (100 * cell[kind] / cell["pieces"] for kind in ("right", "found"))
+        seen = "" if found == exact else f" ({found:.0f})"
+        rows.setdefault(cell["edit"], []).append(f"{exact:.0f}{seen}")
+    by_length = {cell["seconds"]: cell for cell in table["cells"]}
+    counts = sorted({cell["pieces"] for cell in table["cells"]})
+    refused = ", ".join(f"{cell['refused']} of {s:g} s" for s, cell in by_length.items() if cell["refused"])
+    note = (
+        f"`ideaw bench lengths` ({'–'.join(map(str, counts))} pieces a cell, 44.1 kHz stereo; per cent of them whose "
+        "message was right, in brackets in which a mark was found, where that is more); "
+        f"{sum(cell['wrong'] for cell in table['cells'])} wrong messages; refused by `embed`: {refused or 'none'}."
+    )
+    return [*markdown(("", *(f"{seconds:g} s" for seconds in by_length)), [(k, *v) for k, v in rows.items()]), "", note]
 
 
 def marking_table() -> list[str] | None:

@@ -12,6 +12,7 @@
     ideaw bench files --data DIR --json docs/results/files-46+10.json
     python benchmarks/stereo_clips.py DIR/index.csv clips
     ideaw bench files --data clips --json docs/results/files-stereo.json
+    ideaw bench lengths --data DIR --json docs/results/lengths-46+10.json --plot docs/results/lengths-46+10.png
     ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
     ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
     for preset in rawbench-loose rawbench-strict audiomarkbench edits security; do
@@ -151,6 +152,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "quality": tables.quality_table,
     "files": tables.files_table,
     "borders": tables.borders_table,
+    "lengths": file_tables.lengths_table,
     "unmarked": tables.unmarked_table,
     "locating": tables.locating_table,
     "speed": tables.speed_table,

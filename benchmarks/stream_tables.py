@@ -34,8 +34,8 @@ def stream_table() -> list[str] | None:
     short, long = content["listening"]
     listening = (
         f"`detect_stream` over {long['seconds'] / 3600:g} h without a mark: {long['answers']} answers, {long['found']} "
-        f"of them that there is one, {1000 * long['cpu_seconds'] / long['seconds']:.0f} ms a second; the program's most "
-        f"memory {long['peak_megabytes']:.0f} MB, {short['peak_megabytes']:.0f} MB after the first "
+        f"of them that there is one, {1000 * long['cpu_seconds'] / long['seconds']:.0f} ms a second; the program's "
+        f"most memory {long['peak_megabytes']:.0f} MB, {short['peak_megabytes']:.0f} MB after the first "
         f"{short['seconds'] / 60:g} minutes."
     )
     table = markdown(("stream", "longest wait of a sample", "times real time"), rows)

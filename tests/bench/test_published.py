@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ideaw.bench.tables import files, locating, segments, unmarked
+from ideaw.bench.tables import files, lengths, locating, segments, unmarked
 from ideaw.models import model_names
 
 ROOT = Path(__file__).parent.parent.parent
@@ -112,6 +112,18 @@ def test_files(root: Path) -> None:
     assert "| cut to 3 s | 97.5 (87.1–99.6) | 90.0 (87.1–99.6) | 1 |" in text
     assert "40 mono files and 20 stereo tracks" in text
     assert "| 1 s | 40 of 40 | 0.75 |" in publish.fragment("borders")
+
+
+def test_lengths(root: Path) -> None:
+    cells = [
+        lengths.Cell("as it is", 0.5, 40, 30, 29, 1, 2, (0, 1), (0, 1)),
+        lengths.Cell("as it is", 1.0, 39, 39, 39, 0, 0, (0, 1), (0, 1)),
+    ]
+    text = fragment(root, "lengths", lengths.Table("46+10", None, -3.0, cells), "lengths-46+10.json") or ""
+    assert "|  | 0.5 s | 1 s |" in text
+    assert "| as it is | 72 (75) | 100 |" in text
+    assert "39–40 pieces a cell" in text
+    assert "1 wrong messages; refused by `embed`: 2 of 0.5 s." in text
 
 
 def test_unmarked(root: Path) -> None:

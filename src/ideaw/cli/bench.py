@@ -174,6 +174,40 @@ def files(
 
 
 @app.command()
+def lengths(
+    data: Data,
+    model: options.Model = None,
+    snr: options.Snr = None,
+    audibility: options.Audibility = None,
+    json_file: JsonFile = None,
+    plot: options.Plot = None,
+    limit: FileLimit = None,
+) -> None:
+    """How much audio a mark needs: pieces of 0.5 to 30 s, marked alone, as they are and after everyday edits."""
+    from ideaw.bench.tables.lengths import PIECE_SECONDS, draw, run
+
+    _check(json_file)
+    if plot is not None:
+        with extra("bench", "drawing"):
+            from ideaw.quality.plots import PLOT_EXTENSIONS
+        outputs.check(plot, PLOT_EXTENSIONS)
+    with console.progress("measuring lengths") as progress:
+        table = run(data, model, snr, limit, progress, audibility)
+    _keep(json_file, table)
+    if plot is not None:
+        outputs.write(plot, draw(table, plot.suffix.lower()))
+    heads = ("message right (found)", *(f"{seconds:g} s" for seconds in PIECE_SECONDS))
+    rows: dict[str, list[str]] = {}
+    for cell in table.cells:
+        share = f"{100 * cell.right / cell.pieces:.0f} ({100 * cell.found / cell.pieces:.0f}) %"
+        rows.setdefault(cell.edit, []).append(share)
+    console.say_table(heads, [(edit, *shares) for edit, shares in rows.items()], numbers=heads[1:])
+    wrong, most = sum(cell.wrong for cell in table.cells), max(cell.pieces for cell in table.cells)
+    level = describe_level(table.snr, table.audibility)
+    console.say(f"model {table.model}, {level}, {most} pieces at most in a cell; {wrong} wrong messages")
+
+
+@app.command()
 def unmarked(
     data: Data,
     model: options.Model = None,

@@ -72,6 +72,23 @@ def levels(over: tuple[float, ...], accuracy: dict[str, list[float]], suffix: st
     return _render(figure, suffix)
 
 
+def lengths(rates: Mapping[str, Sequence[tuple[float, float]]], suffix: str = ".png") -> bytes:
+    """A picture of pairs of seconds and of messages that were read in per cent, a line for each label."""
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    for label, pairs in rates.items():
+        axes.plot(*zip(*pairs, strict=True), marker="o", label=label)
+    axes.set_xscale("log")
+    seconds = sorted({at for pairs in rates.values() for at, _ in pairs})
+    axes.set_xticks(seconds, [f"{at:g}" for at in seconds])
+    axes.minorticks_off()
+    axes.set(title="How much audio a mark needs", xlabel="seconds that are marked", ylabel="messages read right in %")
+    axes.set_ylim(0, 103)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return _render(figure, suffix)
+
+
 def shares(
     labels: Sequence[str],
     series: Mapping[str, Sequence[tuple[float, float, float]]],
