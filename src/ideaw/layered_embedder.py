@@ -62,7 +62,7 @@ class EmbedRequest:
         content, bits = self.message, self.network.card.message_bits
         return content.plan(bits, self.key) if content.fits(bits) else plan_blocks(content, bits, self.key)
 
-    @property
+    @cached_property
     def checked_level(self) -> MarkLevel:
         """SNR or noise to mask in dB of the network's mark, the other None.
 

@@ -109,7 +109,8 @@ def test_wav_keeps_all_but_its_samples(
     marker: ideaw.Marker, speech: NDArray[np.float32], subtype: str, channels: int
 ) -> None:
     file = io.BytesIO()
-    loud = np.repeat(speech[:32_000, None], channels, 1) / np.abs(speech).max()
+    # Three seconds: of two seconds of 8 bits a third of all messages can be read.
+    loud = np.repeat(speech[:48_000, None], channels, 1) / np.abs(speech).max()
     sf.write(file, loud, 16_000, format="WAV", subtype=subtype)
     data = file.getvalue() + b"LIST\x04\0\0\0abcd"
     for size in (997, len(data)):
