@@ -12,7 +12,7 @@ import pytest
 import soundfile as sf
 
 from ideaw.bench import cache
-from ideaw.bench.protocols import preset, runner
+from ideaw.bench.protocols import preset, report, runner
 from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.errors import FileError
 from ideaw.marker import load
@@ -83,6 +83,34 @@ def test_the_folder_holds_the_numbers(few: Table, out: Path) -> None:
     assert float(rows[0]["exact"]) == 1
     assert float(rows[0]["exact low"]) == pytest.approx(0.342, abs=1e-3)
     assert rows[0]["found 1e-4 by"] == "p-value"
+
+
+def test_what_an_attack_costs_stands_beside_it_and_what_others_miss_is_left_out(tmp_path: Path) -> None:
+    costly = preset.parse(
+        "costly",
+        HEAD.replace("rows:", "cost: true\nrows:")
+        + """
+  - label: clean
+  - {label: later, attack: shift, seconds: 0.1}
+  - {label: noisy, attack: noise, snr: 5}
+  - {label: faster, attack: tempo, factor: 1.1}
+  - {label: "Lyra {kbps}", attack: lyra, kbps: {each: [6]}}
+""",
+    )
+    table = runner.run(costly, snr=38, limit=1, out=tmp_path, workers=1)
+    clean, later, noisy, faster = (row for row in table.rows if isinstance(row, AttackRow))
+    for row in (clean, later):
+        assert (row.cost["PESQ"].value, row.cost["STOI"].value) == (pytest.approx(4.64, abs=0.01), pytest.approx(1))
+    assert noisy.cost["PESQ"].value < 2 < clean.cost["PESQ"].value
+    assert noisy.cost["STOI"].value < 0.95
+    assert faster.cost == {"PESQ": None, "STOI": None}
+    assert table.skipped == {"Lyra 6": "lyra: this attack needs the folder of Lyra's weights"}
+    shown = dict(zip(report.table_heads(costly), report.table_rows(table)[0], strict=True))
+    assert (shown["PESQ left"], shown["STOI left"]) == ("4.64", "1.00")
+    lines = list(csv.DictReader((tmp_path / "report.csv").open()))
+    assert float(lines[0]["cost PESQ"]) > 4.6
+    assert lines[3]["cost PESQ"] == ""
+    assert "costs the attacker" in (tmp_path / "report.html").read_text("utf-8")
 
 
 class Page(HTMLParser):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from ideaw.attacks.catalogue import ATTACKS
+from ideaw.attacks.catalogue import ATTACKS, OTHERS_PARTS
 from tests.cli.conftest import run, run_process
 
 
@@ -17,6 +17,8 @@ def test_every_attack_changes_a_file(tmp_path: Path, spoken: Path, name: str) ->
     speech = sf.read(spoken)[0]
     sf.write(source, np.stack([speech, speech[::-1]], 1), 16_000)  # some attacks are about channels
     ran = run("attack", name, source, target)
+    if name in OTHERS_PARTS and ran.code == 2:
+        pytest.skip(ran.err)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"{target}: in.wav after {name}")
     assert not np.array_equal(sf.read(source)[0], sf.read(target)[0])

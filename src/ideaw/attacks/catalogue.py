@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ideaw.attacks import arrays, dynamics, scenes
+from ideaw.attacks import arrays, denoise, dynamics, scenes, speech
 from ideaw.errors import AudioError, IdeawError
 
 
@@ -68,16 +68,35 @@ ATTACKS: dict[str, Attack] = {
         _attack("CRUSH", arrays.crush, "quantisation of the audio's own range to 64 levels"),
         _attack("ONE", arrays.onechannel, "all channels but one silent"),
         _attack("MONO", arrays.mono, "mixed to mono"),
+        _attack("WAVE", denoise.wavelet, "noise removed by thresholds on wavelets"),
+        _attack("SUB", denoise.subtract, "noise removed by spectral subtraction"),
+        _attack("DN", denoise.afftdn, "noise removed by FFmpeg's afftdn, by 12 dB"),
+        _attack("LOUD", denoise.loudnorm, "loudness normalised to −14 LUFS by FFmpeg's loudnorm"),
+        _attack("LYRA", speech.lyra, "the neural codec Lyra v2 at 6 kbit/s; its weights by path"),
+        _attack("WORLD", speech.world, "analysed and synthesised by the vocoder WORLD"),
+        _attack("CODEC2", speech.codec2, "Codec 2 at 3.2 kbit/s"),
+        _attack("GSM", speech.gsm, "a telephone call: GSM at 13 kbit/s"),
+        _attack("AMR", speech.amr, "a mobile call: AMR at 12.2 kbit/s"),
+        _attack("VOIP", speech.voip, "a voice message: Opus for speech at 16 kbit/s, mono"),
+        _attack("SPEEX", speech.speex, "Speex at 16 kbit/s"),
+        _attack("LC3", speech.lc3, "a Bluetooth headset: LC3 at 32 kbit/s"),
+        _attack("RNN", speech.rnnoise, "noise suppressed by RNNoise"),
+        _attack("NSNET", speech.nsnet2, "noise suppressed by NSNet2"),
     )
 }
 
 PAPER: tuple[str, ...] = ("noise", "lowpass", "mp3", "quantise", "dropout", "resample", "amplitude", "stretch")
 """The paper's eight attacks in the order of its table 2: GN LF CP QZ RD RS AM TS."""
 
-MEASURED_ONLY: frozenset[str] = frozenset(
-    ("tempo", "pitch", "background", "reverb", "compress", "expand", "equalise", "jitter", "smooth")
-) | {"median", "crush", "onechannel", "mono"}
-"""Attacks of the public benchmarks that no shipped model was trained on; `batch.py` does not have them."""
+OTHERS_PARTS: frozenset[str] = frozenset(("lyra", "world", "codec2", "speex", "lc3", "rnnoise", "nsnet2"))
+"""Attacks that need a package, a program or weights that do not come with this package."""
+
+MEASURED_ONLY: frozenset[str] = (
+    OTHERS_PARTS
+    | {"tempo", "pitch", "background", "reverb", "compress", "expand", "equalise", "jitter", "smooth", "median"}
+    | {"crush", "onechannel", "mono", "wavelet", "subtract", "afftdn", "loudnorm", "gsm", "amr", "voip"}
+)
+"""Attacks that no shipped model was trained on; `batch.py` does not have them."""
 
 
 def strength(attack: Attack, name: str, value: object) -> float | str:

@@ -5,11 +5,14 @@ thing. Most need a package that is not installed with this one; where it is miss
 """
 
 import io
+import shutil
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,12 +22,18 @@ import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.errors import FileError, MissingExtraError
+from ideaw.errors import FileError, IdeawError, MissingExtraError
 
 Resynthesis = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 
 TELEPHONE_RATE_HZ, SUPPRESSION_RATE_HZ, VOICE_OPUS_RATE_HZ = 8_000, 48_000, 48_000
 """Sampling rates of GSM and Codec 2, of RNNoise, and of Opus."""
+
+LC3_FRAME_US = 10_000
+"""Microseconds of a frame of LC3."""
+
+CODEC2_BPS, AMR_KBPS = (3_200, 2_400, 1_600, 1_400, 1_300, 1_200, 700), (4.75, 5.15, 5.9, 6.7, 7.4, 7.95, 10.2, 12.2)
+"""Rates that Codec 2 and AMR know."""
 
 LYRA_FRAME_SAMPLES, LYRA_FEATURES, LYRA_STAGES = 320, 64, {3.2: 16, 6.0: 30, 9.2: 46}
 """Samples of a frame of Lyra v2, features of one, and quantiser stages at each rate in kbit/s."""
@@ -61,14 +70,15 @@ def lyra(samples: NDArray[np.floating], kbps: float, weights: Path) -> NDArray[n
     return np.concatenate(pieces)
 
 
-def world(samples: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Analysis and synthesis by the vocoder WORLD: pitch, envelope and aperiodicity are all that is kept."""
+def world(samples: NDArray[np.floating], semitones: float = 0.0) -> NDArray[np.floating]:
+    """Analysis and synthesis by the vocoder WORLD: pitch, envelope and aperiodicity are all that is kept; the pitch can
+    be moved."""
     vocoder = _package("pyworld", "pyworld-prebuilt")
     audio = samples.astype(np.float64)
     pitch, moments = vocoder.harvest(audio, SAMPLE_RATE)
     envelope = vocoder.cheaptrick(audio, pitch, moments, SAMPLE_RATE)
     aperiodicity = vocoder.d4c(audio, pitch, moments, SAMPLE_RATE)
-    return np.asarray(vocoder.synthesize(pitch, envelope, aperiodicity, SAMPLE_RATE))
+    return np.asarray(vocoder.synthesize(pitch * 2 ** (semitones / 12), envelope, aperiodicity, SAMPLE_RATE))
 
 
 def codec2(samples: NDArray[np.floating], bps: int = 3_200) -> NDArray[np.floating]:
@@ -89,6 +99,46 @@ def gsm(samples: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(soxr.resample(soundfile.read(buffer)[0], TELEPHONE_RATE_HZ, SAMPLE_RATE))
 
 
+def amr(samples: NDArray[np.floating], kbps: float = 12.2) -> NDArray[np.floating]:
+    """AMR narrow-band by OpenCORE: a call over a mobile network, or a voice memo."""
+    av = _package("av", "ideaw[formats]")
+    narrow, stored = _as_int16(soxr.resample(samples, SAMPLE_RATE, TELEPHONE_RATE_HZ)), io.BytesIO()
+    with av.open(stored, "w", format="amr") as target:
+        stream = target.add_stream("libopencore_amrnb", rate=TELEPHONE_RATE_HZ, layout="mono")
+        stream.bit_rate = round(1000 * kbps)
+        frame = av.AudioFrame.from_ndarray(narrow[None], format="s16", layout="mono")
+        frame.sample_rate = TELEPHONE_RATE_HZ
+        for packet in (*stream.encode(frame), *stream.encode(None)):
+            target.mux(packet)
+    return _decode(av, stored, TELEPHONE_RATE_HZ)
+
+
+def speex(samples: NDArray[np.floating], kbps: int = 16) -> NDArray[np.floating]:
+    """Speex at 16 kHz by its own encoder, `speexenc` of Debian's package speex."""
+    encoder = shutil.which("speexenc")
+    if encoder is None:
+        raise MissingExtraError("this attack needs the program speexenc, of the package speex")
+    av, stored = _package("av", "ideaw[formats]"), io.BytesIO()
+    soundfile.write(stored, np.clip(samples, -1, 1), SAMPLE_RATE, format="WAV", subtype="PCM_16")
+    with TemporaryDirectory() as folder:
+        plain, coded = Path(folder) / "plain.wav", Path(folder) / "coded.spx"
+        plain.write_bytes(stored.getvalue())
+        command = [encoder, "--wideband", "--bitrate", str(1000 * kbps), str(plain), str(coded)]
+        if subprocess.run(command, capture_output=True, check=False).returncode or not coded.exists():
+            raise IdeawError(f"speexenc could not encode at {kbps} kbit/s")
+        return _decode(av, io.BytesIO(coded.read_bytes()), SAMPLE_RATE)
+
+
+def lc3(samples: NDArray[np.floating], kbps: int = 32) -> NDArray[np.floating]:
+    """LC3 of Bluetooth headsets, in frames of 10 ms at 16 kHz."""
+    package = _package("lc3", "lc3py")
+    encoder, decoder = (make(LC3_FRAME_US, SAMPLE_RATE) for make in (package.Encoder, package.Decoder))
+    size, length = encoder.get_frame_samples(), encoder.get_frame_bytes(1000 * kbps)
+    wide = _as_int16(np.pad(samples, (0, -len(samples) % size))).reshape(-1, size)
+    frames = [decoder.decode(encoder.encode(frame.tobytes(), length, 16), bit_depth=16) for frame in wide]
+    return _from_int16(np.frombuffer(b"".join(map(bytes, frames)), np.int16), SAMPLE_RATE)
+
+
 def opus_voip(samples: NDArray[np.floating], kbps: int) -> NDArray[np.floating]:
     """Opus as calls and voice messages use it: in its mode for speech."""
     av = _package("av", "ideaw[formats]")
@@ -100,11 +150,7 @@ def opus_voip(samples: NDArray[np.floating], kbps: int) -> NDArray[np.floating]:
         frame.sample_rate = VOICE_OPUS_RATE_HZ
         for packet in (*stream.encode(frame), *stream.encode(None)):
             target.mux(packet)
-    stored.seek(0)
-    with av.open(stored) as source:
-        decoded = np.concatenate([frame.to_ndarray() for frame in source.decode(audio=0)], 1)
-    scale = _FULL_SCALE_16 if decoded.dtype.kind == "i" else 1
-    return np.asarray(soxr.resample(decoded[0] / scale, VOICE_OPUS_RATE_HZ, SAMPLE_RATE))
+    return _decode(av, stored, VOICE_OPUS_RATE_HZ)
 
 
 def rnnoise(samples: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -155,6 +201,15 @@ def _package(module: str, install: str) -> Any:
         return import_module(module)
     except ImportError as problem:
         raise MissingExtraError(f"this attack needs a package: pip install {install}") from problem
+
+
+def _decode(av: Any, stored: io.BytesIO, rate: int) -> NDArray[np.floating]:
+    """What FFmpeg reads from a file in memory, at `rate` there and at 16 kHz here."""
+    stored.seek(0)
+    with av.open(stored) as source:
+        decoded = np.concatenate([frame.to_ndarray() for frame in source.decode(audio=0)], 1)
+    scale = _FULL_SCALE_16 if decoded.dtype.kind == "i" else 1
+    return np.asarray(soxr.resample(decoded[0] / scale, rate, SAMPLE_RATE))
 
 
 def _run(interpreter: Any, values: NDArray[np.float32]) -> NDArray[np.float32]:

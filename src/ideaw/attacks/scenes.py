@@ -14,24 +14,36 @@ import soxr
 from ideaw.attacks import arrays, filters, rooms
 from ideaw.attacks.channels import per_channel, require
 
+RECORDINGS = {"both": ("speech.flac", "music.ogg"), "speech": ("speech.flac",), "music": ("music.ogg",)}
+"""Kinds of background → packaged recordings."""
+
+MAX_SOURCES = 64
+"""Most sources of one background."""
+
 
 @cache
-def _recordings(rate: int) -> np.ndarray:
-    """(n,) at `rate` Hz: the packaged speech over the packaged music, at equal power."""
+def _recordings(rate: int, kind: str) -> np.ndarray:
+    """(n,) at `rate` Hz: the packaged recordings of a kind over each other, at equal power."""
     out = []
-    for name in ("speech.flac", "music.ogg"):
+    for name in RECORDINGS[kind]:
         packed = resources.files("ideaw").joinpath("samples", name).read_bytes()
         audio, own_rate = soundfile.read(io.BytesIO(packed), always_2d=True)
         mono = soxr.resample(audio.mean(1), own_rate, rate)
         out.append(mono / np.sqrt(np.mean(mono**2)))
     shortest = min(map(len, out))
-    return np.asarray(out[0][:shortest] + out[1][:shortest])
+    return np.asarray(sum(audio[:shortest] for audio in out))
 
 
-def background(samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 20.0) -> np.ndarray:
-    """Someone speaking over music, from a random place on, at `snr` dB below the power of each channel."""
-    recorded = _recordings(rate)
-    added = np.resize(np.roll(recorded, -int(rng.integers(len(recorded)))), len(samples))
+def background(
+    samples: np.ndarray, rate: int, rng: np.random.Generator, snr: float = 20.0, kind: str = "both", count: int = 1
+) -> np.ndarray:
+    """Someone speaking over music, or with `kind` "speech" or "music" one of them, from a random place on, `snr` dB
+    below the power of each channel; or `count` of them, each from a place of its own."""
+    require(kind in RECORDINGS, f"a background is of kind {', '.join(RECORDINGS)}, not {kind}")
+    require(1 <= count <= MAX_SOURCES, f"a background has 1 to {MAX_SOURCES} sources, not {count}")
+    recorded, added = _recordings(rate, kind), np.zeros(len(samples))
+    for _ in range(count):
+        added += np.resize(np.roll(recorded, -int(rng.integers(len(recorded)))), len(samples))
     power = max(float(np.mean(added**2)), 1e-12)
     return per_channel(samples, lambda x: x + np.sqrt(np.mean(x**2) / power) * 10 ** (-snr / 20) * added)
 

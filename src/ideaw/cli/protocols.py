@@ -15,6 +15,8 @@ PRESETS = {
     "rawbench-strict": "RAW-Bench's attacks at strengths that are heard.",
     "audiomarkbench": "AudioMarkBench's attacks that need no access to the model, from mild to destructive.",
     "edits": "Cuts, splices, speed, pitch, channels, re-recording in simulated rooms.",
+    "resynthesis": "Codecs and programs that draw audio anew, and removal of noise, with what each costs.",
+    "voice": "Calls, voice messages, voices over music and among others, loudness as platforms set it.",
     "security": "Attacks on marks without their key: reading, overwriting, averaging, copying, forging.",
 }
 """Name → what `--help` says about it."""
@@ -39,6 +41,10 @@ Peer = Annotated[
 ]
 Weights = Annotated[
     Path | None, typer.Option(metavar="PATH", help="The weights of a peer, where they do not come with its package.")
+]
+Lyra = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The weights of the neural codec Lyra v2; without them its rows are left out."),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many files, evenly spaced.")]
 Quick = Annotated[
@@ -65,6 +71,7 @@ def _command(name: str) -> Callable[..., None]:
         audibility: options.Audibility = None,
         peer: Peer = None,
         weights: Weights = None,
+        lyra: Lyra = None,
         out: Out = None,
         limit: Limit = None,
         quick: Quick = False,
@@ -90,8 +97,9 @@ def _command(name: str) -> Callable[..., None]:
                 peer=peer,
                 weights=weights,
                 audibility=audibility,
+                lyra=lyra,
             )
-        heads = report.table_heads(chosen.security)
+        heads = report.table_heads(chosen)
         console.say_table(heads, report.table_rows(table), numbers=heads[1:])
         means = ", ".join(f"{measure} {mean.value:.4g}" for measure, mean in table.quality.items())
         console.say(f"{report.describe_setting(table)}; quality of the mark: {means}")

@@ -18,6 +18,18 @@ def snr(host: np.ndarray, marked: np.ndarray) -> float:
     return float("inf") if noise == 0 else 10 * float(np.log10(np.square(host, dtype=np.float64).sum() / noise))
 
 
+def align(before: np.ndarray, after: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both `(n,)` where they overlap once `after` is moved by the delay, of `most` samples, at which they correlate
+    best, whatever its polarity."""
+    size = len(before) + len(after)
+    spectrum = np.fft.rfft(after, size) * np.conj(np.fft.rfft(before, size))
+    correlation = np.fft.irfft(spectrum, size)
+    delays = np.arange(-most, most + 1)
+    delay = int(delays[np.argmax(abs(correlation[delays]))])
+    length = min(len(before), len(after)) - abs(delay)
+    return before[max(0, -delay) :][:length], after[max(0, delay) :][:length]
+
+
 def si_snr(host: np.ndarray, marked: np.ndarray) -> float:
     """Scale-invariant SNR in dB, (n,): the projection of the marked audio on its host over the rest."""
     reference, estimate = (x.astype(np.float64) - x.mean(dtype=np.float64) for x in (host, marked))

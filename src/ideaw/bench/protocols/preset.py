@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import product
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ import yaml
 from ideaw.attacks import catalogue
 from ideaw.bench.corpus import Samples
 from ideaw.bench.protocols.security import THREATS
-from ideaw.errors import IdeawError
+from ideaw.errors import FileError, IdeawError, MissingExtraError
 
 Value = float | str
 
@@ -38,6 +39,7 @@ class PresetFile(msgspec.Struct, forbid_unknown_fields=True):
     channels: int
     rows: list[dict[str, Any]]
     keep_length: bool = False
+    cost: bool = False
 
 
 class ThreatEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -109,12 +111,35 @@ class Preset:
     channels: int
     keep_length: bool
     """Whether attacked audio is cut, or filled with zeros, to the length it had."""
+    cost: bool
+    """Whether it is measured what each attack costs the attacker: the quality of the attacked audio."""
     rows: tuple[Row, ...]
 
     @property
     def security(self) -> bool:
         """Whether its rows are threats."""
         return self.rows[0].threat is not None
+
+    def with_lyra(self, folder: Path) -> "Preset":
+        """The same with the folder of Lyra's weights in every step that needs them."""
+        given = {"weights": str(folder)}
+
+        def equipped(step: Step) -> Step:
+            return replace(step, strengths={**step.strengths, **given}) if step.attack == "lyra" else step
+
+        return replace(self, rows=tuple(replace(row, steps=tuple(map(equipped, row.steps))) for row in self.rows))
+
+    def why_not(self, row: Row) -> str | None:
+        """Why a row cannot be measured here, since a part that others provide is missing; None if it can."""
+        for step in row.steps:
+            if step.attack in catalogue.OTHERS_PARTS:
+                rng = np.random.default_rng(FIRST_ROW_SEED)
+                try:
+                    trial = rng.normal(0, 0.1, self.rate).astype(np.float32)
+                    catalogue.run(step.attack, trial, self.rate, 0, **step.draw(rng))
+                except (MissingExtraError, FileError) as problem:
+                    return f"{step.attack}: {problem}"
+        return None
 
     def attack(self, row: Row, audio: Samples, seed: int, number: int) -> Samples:
         """(n, channels) under the attacks of a row; draws are the same for all audio of the clip with this number."""

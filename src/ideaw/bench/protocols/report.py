@@ -10,7 +10,7 @@ from ideaw.bench.corpus import Samples, evenly_spaced
 from ideaw.bench.protocols.preset import Preset, Row
 from ideaw.bench.protocols.scores import AttackRow, Table, ThreatRow
 from ideaw.bench.protocols.security import THREATS
-from ideaw.bench.protocols.system import WatermarkSystem
+from ideaw.bench.protocols.system import COST_MEASURES, WatermarkSystem
 from ideaw.bench.reports import html
 from ideaw.bench.reports.html import Picture, Players, Section, Text, Track
 from ideaw.bench.statistics import Estimate
@@ -33,20 +33,21 @@ EXPECTATIONS = {"right": "the right message", "none": "none", "not wrong": "no w
 
 def write(folder: Path, table: Table, preset: Preset, system: WatermarkSystem, clips: Sequence[int]) -> None:
     """Write the report of a run into its folder; some of the numbered clips can be listened to."""
-    measured = _threat_sections(table) if preset.security else _attack_sections(table)
+    measured = _threat_sections(table, preset) if preset.security else _attack_sections(table, preset)
     players = [part for k in evenly_spaced(len(clips), PLAYED_CLIPS) for part in _players(preset, system, clips[k])]
     note = Text(f"Mono, 16 kHz, the first {PLAYED_SECONDS} s. The residual is what the mark adds, ten times as loud.")
     sections = [_setting_section(table), *measured, Section("To listen to", [note, *players])]
     html.write(folder, f"{table.title}: {table.system}", sections)
 
 
-def table_heads(security: bool) -> tuple[str, ...]:
+def table_heads(preset: Preset) -> tuple[str, ...]:
     """Heads of the table that `table_rows` fills."""
-    if security:
+    if preset.security:
         return ("threat", "clips", "right", "wrong", "none", "should be", "as it should", "95 %")
     read = ("bits right", "95 %", "message right", "95 % ", "mark seen", "95 %  ")
     found = ("found at 1e-2", "1e-3", "1e-4", "by")
-    return ("attack", "clips", *read, *found, "bits/s", "false alarms", "95 %   ")
+    costs = tuple(f"{name} left" for name in COST_MEASURES) if preset.cost else ()
+    return ("attack", "clips", *read, *found, "bits/s", "false alarms", "95 %   ", *costs)
 
 
 def table_rows(table: Table) -> list[tuple[str, ...]]:
@@ -91,6 +92,7 @@ def _attack(row: AttackRow) -> tuple[str, ...]:
         NO_VALUE if row.capacity is None else f"{row.capacity.value:.2f}",
         _percent(row.alarms),
         _interval(row.alarms),
+        *(NO_VALUE if left is None else f"{left.value:.2f}" for left in row.cost.values()),
     )
 
 
@@ -121,7 +123,7 @@ def _setting_section(table: Table) -> Section:
     return Section("What was measured", [*map(Text, lines), quality])
 
 
-def _attack_sections(table: Table) -> list[Section]:
+def _attack_sections(table: Table, preset: Preset) -> list[Section]:
     scores = [row for row in table.rows if isinstance(row, AttackRow)]
     labels = [row.label for row in scores]
     read: Series = {
@@ -139,8 +141,13 @@ def _attack_sections(table: Table) -> list[Section]:
         "nothing. Intervals are Wilson's, of 95 %, with each clip as one trial; “–” is what a system cannot have, or "
         "what so few clips cannot tell."
     )
+    if preset.cost:
+        about += (
+            " PESQ and STOI left are what the attack costs the attacker: means over the marked clips after it, against "
+            "the same clips before it, its delay undone; “–” where it changes the length."
+        )
     return [
-        Section("Attack by attack", [Text(about), html.Table(table_heads(False), table_rows(table))]),
+        Section("Attack by attack", [Text(about), html.Table(table_heads(preset), table_rows(table))]),
         Section(
             "In pictures",
             [
@@ -157,7 +164,7 @@ def _attack_sections(table: Table) -> list[Section]:
     ]
 
 
-def _threat_sections(table: Table) -> list[Section]:
+def _threat_sections(table: Table, preset: Preset) -> list[Section]:
     scores = [row for row in table.rows if isinstance(row, ThreatRow)]
     answers: Series = {
         "right": [row.right for row in scores],
@@ -172,7 +179,7 @@ def _threat_sections(table: Table) -> list[Section]:
         "Wilson's, of 95 %."
     )
     return [
-        Section("Threat by threat", [Text(about), html.Table(table_heads(True), table_rows(table))]),
+        Section("Threat by threat", [Text(about), html.Table(table_heads(preset), table_rows(table))]),
         Section("In a picture", drawn),
     ]
 

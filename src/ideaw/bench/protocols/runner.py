@@ -47,13 +47,17 @@ def run(
     peer: str | None = None,
     weights: Path | None = None,
     audibility: float | None = None,
+    lyra: Path | None = None,
 ) -> Table:
     """Measure a model on one clip of every file under `data` (None: the packaged samples; at most `limit` of them).
 
     With `peer`, one of `SYSTEMS` is measured instead, with its `weights` where they do not come with it. What is in the
     folder `out` already is not measured again. `workers` is the number of processes (None: all cores); as always where
     processes are spawned, a script that calls this needs `if __name__ == "__main__":`.
+    `lyra` is the folder of the weights of Lyra v2; rows whose parts are missing are left out, and the table says so.
     """
+    if lyra is not None:
+        preset = preset.with_lyra(lyra)
     if peer is not None and (model is not None or snr is not None or audibility is not None):
         raise IdeawError("a model and a level are for our own marks; leave them out where a peer is measured")
     if peer is None and weights is not None:
@@ -71,7 +75,7 @@ def _measure(
     preset: Preset, folder: Path, system: WatermarkSystem, out: Path | None, workers: int, progress: Progress | None
 ) -> Table:
     """The table of a preset for a system whose files lie in `folder`, kept in `out`."""
-    skipped = {row.label: why for row in preset.rows if row.threat and (why := why_not(row.threat, system))}
+    skipped = {row.label: why for row in preset.rows if (why := _why_not(preset, row, system))}
     preset = dataclasses.replace(preset, rows=tuple(row for row in preset.rows if row.label not in skipped))
     if not preset.rows:
         raise IdeawError(f"preset {preset.name} has no row for this system: {next(iter(skipped.values()))}")
@@ -122,6 +126,10 @@ def _measure(
     return table
 
 
+def _why_not(preset: Preset, row: Row, system: WatermarkSystem) -> str | None:
+    return why_not(row.threat, system) if row.threat else preset.why_not(row)
+
+
 def _loud_files(preset: Preset, folder: Path, limit: int | None) -> tuple[Path, ...]:
     """The files whose clips are loud enough to be measured."""
     loud = []
@@ -162,9 +170,11 @@ def _run_trial(task: Task) -> Record:
 def _attack_trial(preset: Preset, system: WatermarkSystem, row: Row, number: int) -> Record:
     """What is found in a marked clip and in the same clip without a mark, both attacked."""
     clip = system.clip(number)
-    answer = system.search(preset.attack(row, clip.marked, system.settings.seed, number))
+    attacked = preset.attack(row, clip.marked, system.settings.seed, number)
+    answer = system.search(attacked)
     unmarked = system.search(preset.attack(row, clip.host, system.settings.seed, number))
-    return {
+    costs = {"cost": system.cost(clip.marked, attacked)} if preset.cost else {}
+    return costs | {
         "right": answer.found and answer.message == clip.message,
         "wrong": answer.found and answer.message != clip.message,
         "doubt": answer.doubt,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ideaw.bench.cache import Record
 from ideaw.bench.protocols.preset import Preset, Row
-from ideaw.bench.protocols.system import QUALITY_MEASURES, WatermarkSystem
+from ideaw.bench.protocols.system import COST_MEASURES, QUALITY_MEASURES, WatermarkSystem
 from ideaw.bench.statistics import DetectionRate, Estimate, bsc_capacity, detection_rate, estimate_mean, estimate_share
 
 FALSE_ALARM_RATES = {"1e-2": 1e-2, "1e-3": 1e-3, "1e-4": 1e-4}
@@ -46,6 +46,9 @@ class AttackRow:
     """Bits that arrive in a second of audio: a clip's message over a symmetric channel with its share of errors."""
     alarms: Estimate
     """Unmarked clips under the same attack in which a mark was found."""
+    cost: dict[str, Estimate | None] = dataclasses.field(default_factory=dict)
+    """Measure → its mean over marked clips after the attack, against themselves before it; empty where the preset does
+    not ask for it, None where the attack changes the length."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,15 @@ def _attack_row(row: Row, trials: list[Record], sent_bps: float, pooled_unmarked
         {name: detection_rate(marked, unmarked, alarms, pooled_unmarked) for name, alarms in FALSE_ALARM_RATES.items()},
         estimate_share([bsc_capacity(accuracy) for accuracy in bits], sent_bps) if sent_bps else None,
         estimate_share([trial["alarm"] for trial in trials]),
+        _mean_cost([trial["cost"] for trial in trials if "cost" in trial]),
     )
+
+
+def _mean_cost(costs: list[dict[str, float]]) -> dict[str, Estimate | None]:
+    if not costs:
+        return {}
+    by_measure = {name: [cost[name] for cost in costs if name in cost] for name in COST_MEASURES}
+    return {name: estimate_mean(values) if values else None for name, values in by_measure.items()}
 
 
 def _threat_row(row: Row, trials: list[Record], messages: bool) -> ThreatRow:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ideaw.audio.blocks import to_network_mono
+from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import Samples, read_clip
 from ideaw.engine.gain import MarkLevel, check_level, describe_level
 from ideaw.errors import AudioError
@@ -32,6 +33,12 @@ QUALITY_MEASURES = {
     "ViSQOL": fidelity.visqol,
 }
 """Name → measure of marked audio against its host, at 16 kHz mono."""
+
+COST_MEASURES = ("PESQ", "STOI")
+"""Measures of attacked audio against the same audio before the attack."""
+
+MAX_DELAY_SECONDS = 0.25
+"""Longest delay of an attack that is undone before its cost is measured."""
 
 Bits = tuple[int, ...]
 
@@ -148,6 +155,16 @@ class WatermarkSystem(ABC):
         clip = self.clip(number)
         host, marked = (to_network_mono(audio, self.rate) for audio in (clip.host, clip.marked))
         values = {name: measure(host, marked) for name, measure in QUALITY_MEASURES.items()}
+        return {name: value for name, value in values.items() if math.isfinite(value)}
+
+    def cost(self, before: Samples, after: Samples) -> dict[str, float]:
+        """What an attack makes of audio, with its delay undone, by every measure that has a value; nothing where the
+        length changes, since then nothing lies above each other."""
+        if len(before) != len(after):
+            return {}
+        host, attacked = (to_network_mono(audio, self.rate) for audio in (before, after))
+        host, attacked = fidelity.align(host, attacked, round(MAX_DELAY_SECONDS * SAMPLE_RATE))
+        values = {name: QUALITY_MEASURES[name](host, attacked) for name in COST_MEASURES if attacked.any()}
         return {name: value for name, value in values.items() if math.isfinite(value)}
 
 

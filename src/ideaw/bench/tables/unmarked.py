@@ -33,7 +33,7 @@ MIN_EXPECTED_BELOW = 10
 NUM_SMALLEST = 5
 """Number of smallest p-values that are reported."""
 
-UNMARKED_ATTACKS = tuple(name for name in catalogue.ATTACKS if name != "overmark")
+UNMARKED_ATTACKS = tuple(name for name in catalogue.ATTACKS if name not in {"overmark"} | catalogue.OTHERS_PARTS)
 """Attacks of which one, at random, is applied to each clip; the one that marks is left out."""
 
 
