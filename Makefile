@@ -20,7 +20,7 @@ wavmark_NEEDS := huggingface-hub librosa resampy tqdm "setuptools<81"
 silentcipher_PACKAGE := silentcipher==1.0.5
 silentcipher_NEEDS := huggingface-hub librosa pydub pyyaml scipy
 
-.PHONY: run test quick lint docs wheel peers clean
+.PHONY: run test quick lint docs results wheel peers clean
 
 run: $(VENV)/.runtime
 	$(BIN)/ideaw demo
@@ -44,6 +44,11 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/mkdocs build --strict
 	$(BIN)/ideaw demo --site site/demo --home ../demo.html
+
+# The figures of the documentation, as far as they are stale; FLAGS=--list says which, and how long it takes.
+results: $(VENV)/.dev
+	$(BIN)/python benchmarks/make_results.py $(if $(CLIPS),--clips $(CLIPS)) $(if $(STEREO),--stereo $(STEREO)) \
+		$(if $(UNMARKED),--unmarked $(UNMARKED)) $(if $(LYRA),--lyra $(LYRA)) $(FLAGS)
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation

@@ -1,24 +1,10 @@
 """Generate the tables of the documentation and the figures on the model cards from the measured JSON files.
 
-    for model in 46+10 22+10 10+10; do
-        ideaw bench segments --data DIR --model $model --others --json docs/results/segments-$model.json
-    done
+    make results CLIPS=DIR STEREO=DIR UNMARKED=DIR LYRA=DIR    # most of them: benchmarks/make_results.py
     for recipe in ablation-reference ablation-discriminator ablation-no-balance ablation-single-stage; do
         ideaw export runs/$recipe models/$recipe --snr 38
         ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
     done
-    ideaw bench quality --data DIR --json docs/results/quality-46+10.json
-    ideaw bench levels --data DIR --json docs/results/levels-46+10.json --plot docs/results/levels-46+10.png
-    ideaw bench files --data DIR --json docs/results/files-46+10.json
-    python benchmarks/stereo_clips.py DIR/index.csv clips
-    ideaw bench files --data clips --json docs/results/files-stereo.json
-    ideaw bench lengths --data DIR --json docs/results/lengths-46+10.json --plot docs/results/lengths-46+10.png
-    ideaw bench unmarked --data DIR --json docs/results/unmarked-46+10.json
-    ideaw bench locating --json docs/results/locating-46+10.json --plot docs/results/locating-46+10.png
-    for preset in rawbench-loose rawbench-strict audiomarkbench edits security; do
-        ideaw bench $preset --data DIR --limit 12 --out docs/results/$preset
-    done
-    make peers && python benchmarks/speed.py --json docs/results/speed.json
     python benchmarks/load.py --json docs/results/load.json
     python benchmarks/load.py --again --json docs/results/load-again.json
     for engine in local ray; do
@@ -26,9 +12,6 @@
         python benchmarks/catalogue.py overhead --engine $engine
     done
     for what in scaling listening cache; do python benchmarks/catalogue.py $what; done
-    python benchmarks/container_matrix.py --json docs/results/containers.json
-    python benchmarks/marking_cost.py --json docs/results/marking.json
-    python benchmarks/stream.py --audio DIR --excerpts 100 --clips 100 --json docs/results/stream.json
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
@@ -41,6 +24,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import file_tables
+import make_results
 import result_tables as tables
 import stream_tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
@@ -171,6 +155,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "marking": file_tables.marking_table,
     "stream": stream_tables.stream_table,
     "shortness": stream_tables.shortness_table,
+    "freshness": make_results.freshness_table,
 }
 
 
