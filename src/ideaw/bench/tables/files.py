@@ -8,6 +8,7 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from ideaw.attacks import catalogue
 from ideaw.audio.blocks import Progress, mix
 from ideaw.bench import corpus
 from ideaw.bench.corpus import MIN_RMS, SHORT_MESSAGE, Samples, is_loud, list_audio_files
+from ideaw.bench.processes import map_processes
 from ideaw.bench.statistics import wilson_interval
 from ideaw.bench.tables.segments import CLEAN
 from ideaw.engine.gain import MarkLevel, check_level
+from ideaw.engine.network import available_cores
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -134,36 +137,58 @@ def run(
     Raises:
         FileError: No file is loud enough.
     """
-    marker = load(model)
+    card = load(model).card
+    paths, level = list_audio_files(data, limit), check_level(snr, audibility, card.audibility)
+    tasks = list(enumerate(paths))
+    workers = available_cores()
+    measured = map_processes(_initialise, (model, level, seed, seconds), _measure_clip, tasks, workers, progress)
+    trials = [trial for _, trial in sorted(measured, key=itemgetter(0)) if trial is not None]
+    if not trials:
+        raise FileError(f"{data} holds no audio file above −40 dBFS")
     outcomes: dict[str, list[tuple[bool, bool]]] = {}
     overlaps: dict[float, list[tuple[bool, float]]] = {}
-    paths, level = list_audio_files(data, limit), check_level(snr, audibility, marker.card.audibility)
-    clips = 0
-    for number, path in enumerate(paths):
-        clip = read_clip(path, seconds)
-        if is_loud(clip):
-            rng = np.random.default_rng([seed, number])
-            # How much two marks interfere depends on their keys, so every clip has a key of its own.
-            key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
-            for label, right, wrong in _trials(marker, load(model, key=key), key, clip, level, rng):
-                outcomes.setdefault(label, []).append((right, wrong))
-            for length in MARKED_SECONDS:
-                if length < seconds:
-                    overlaps.setdefault(length, []).append(_locate_stretch(marker, clip, length, level, rng))
-            clips += 1
-        if progress:
-            progress((number + 1) / len(paths))
-    if not clips:
-        raise FileError(f"{data} holds no audio file above −40 dBFS")
+    for edits, stretches in trials:
+        for label, right, wrong in edits:
+            outcomes.setdefault(label, []).append((right, wrong))
+        for length, found, shared in stretches:
+            overlaps.setdefault(length, []).append((found, shared))
     return Table(
-        marker.card.name,
+        card.name,
         level[0],
-        clips,
+        len(trials),
         seconds,
-        [_row(label, trials) for label, trials in outcomes.items()],
-        [_place(length, trials) for length, trials in overlaps.items()],
+        [_row(label, judged) for label, judged in outcomes.items()],
+        [_place(length, located) for length, located in overlaps.items()],
         level[1],
     )
+
+
+Trial = tuple[list[tuple[str, bool, bool]], list[tuple[float, bool, float]]]
+"""What became of one clip: by edit, message right and message wrong; by marked stretch, found and overlap."""
+
+_running: tuple[str | None, Marker, MarkLevel, int, float]
+"""Model, its marker, level, seed and seconds of the clips that this process works on."""
+
+
+def _initialise(model: str | None, level: MarkLevel, seed: int, seconds: float) -> None:
+    """What a process needs before its first clip."""
+    global _running
+    _running = model, load(model, threads=1), level, seed, seconds
+
+
+def _measure_clip(task: tuple[int, Path]) -> tuple[int, Trial | None]:
+    """Everything that is done to one clip; nothing where it is not loud enough."""
+    model, marker, level, seed, seconds = _running
+    number, path = task
+    clip = read_clip(path, seconds)
+    if not is_loud(clip):
+        return number, None
+    rng = np.random.default_rng([seed, number])
+    # How much two marks interfere depends on their keys, so every clip has a key of its own.
+    key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
+    edits = list(_trials(marker, load(model, key=key, threads=1), key, clip, level, rng))
+    lengths = [length for length in MARKED_SECONDS if length < seconds]
+    return number, (edits, [(length, *_locate_stretch(marker, clip, length, level, rng)) for length in lengths])
 
 
 def read_clip(path: Path, seconds: float) -> Samples:
