@@ -22,7 +22,9 @@ fragments, demo, README or cards differ from the JSON.
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import attack_tables
 import file_tables
 import make_results
 import result_tables as tables
@@ -150,6 +152,9 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "catalogue-losses": tables.catalogue_losses_table,
     "catalogue-paper": tables.catalogue_paper_table,
     "protocols": tables.protocols_table,
+    "resynthesis": partial(attack_tables.cost_table, "resynthesis"),
+    "voice": partial(attack_tables.cost_table, "voice"),
+    "other-code": attack_tables.other_code_table,
     "security": tables.security_table,
     "containers": file_tables.containers_table,
     "marking": file_tables.marking_table,
