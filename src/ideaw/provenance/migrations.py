@@ -11,7 +11,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, insert, inspect, select, text, update
 
 from ideaw.errors import RegistryError
-from ideaw.provenance.schema import SCHEMA_VERSION
+from ideaw.provenance.schema import VERSIONS
 
 Step: TypeAlias = Sequence[str]
 """Statements of SQL, with the names of `_TYPES` in braces."""
@@ -54,9 +54,9 @@ _LOCK = 0x1DEA3
 
 def schema_version(connection: Connection) -> int:
     """How many steps a database has taken; 0 where it holds no registry."""
-    if not inspect(connection).has_table(SCHEMA_VERSION.name):
+    if not inspect(connection).has_table(VERSIONS.name):
         return 0
-    return int(connection.execute(select(SCHEMA_VERSION.c.version)).scalar_one())
+    return int(connection.execute(select(VERSIONS.c.version)).scalar_one())
 
 
 def check_version(version: int, steps: Sequence[Step] = STEPS) -> None:
@@ -80,7 +80,7 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> None:
     check_version(version, steps)
     if version == 0:
         connection.execute(text("CREATE TABLE ideaw_schema (version INTEGER NOT NULL)"))
-        connection.execute(insert(SCHEMA_VERSION).values(version=0))
+        connection.execute(insert(VERSIONS).values(version=0))
     for statement in (statement for step in steps[version:] for statement in step):
         connection.execute(text(statement.format(**_TYPES[dialect])))
-    connection.execute(update(SCHEMA_VERSION).values(version=len(steps)))
+    connection.execute(update(VERSIONS).values(version=len(steps)))

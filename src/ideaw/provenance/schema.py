@@ -39,7 +39,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 TABLES = MetaData()
 
-SCHEMA_VERSION = Table("ideaw_schema", TABLES, Column("version", Integer, nullable=False))
+VERSIONS = Table("ideaw_schema", TABLES, Column("version", Integer, nullable=False))
 """One row: how many steps of `migrations.py` were taken."""
 
 IDS = Table("ideaw_ids", TABLES, Column("id", BigInteger, primary_key=True, autoincrement=False))
