@@ -39,6 +39,7 @@ Samples = NDArray[np.float64]
 FOUND_SECONDS = (3, 5, 10)
 REPLACED_SECONDS = (1, 2, 3, 4)
 PAIR_SECONDS = 9
+SHARED_CORRELATION = 0.9
 NOISE_DB = 20.0
 
 
@@ -60,6 +61,7 @@ EDITS: dict[str, Callable[[Samples], Samples]] = {
     "Opus 16 kbit/s": lambda samples: run("voip", samples, SAMPLE_RATE),
     "noise, softer, 8 kHz, MP3": lambda samples: run("mp3", _narrow(_noise(samples) / 4), SAMPLE_RATE),
 }
+UNMARKED = "without its mark"
 HARDEST = "noise, softer, 8 kHz, MP3"
 SPEEDS = (0.95, 0.98, 0.99, 0.995, 1.005, 1.01, 1.02, 1.05)
 
@@ -137,23 +139,17 @@ def measure_cuts(made: Sequence[Recording], rng: np.random.Generator) -> dict[st
     errors: list[dict[str, Any]] = []
     chromaprint = shutil.which("ffmpeg") is not None
     chroma = [chromaprints(recording.marked) for recording in made] if chromaprint else []
+    edited = {(name, index): edit(one.marked) for index, one in enumerate(made) for name, edit in EDITS.items()}
+    edited |= {(UNMARKED, index): one.plain for index, one in enumerate(made)}
     for seconds in FOUND_SECONDS:
         size = seconds * SAMPLE_RATE
-        starts = [int(rng.integers(0, len(recording.marked) - size + 1)) for recording in made]
-        cuts = {
-            (name, index): edit(recording.marked)[start : start + size]
-            for index, (recording, start) in enumerate(zip(made, starts, strict=True))
-            for name, edit in EDITS.items()
-        }
-        cuts |= {
-            ("without its mark", index): recording.plain[start : start + size]
-            for index, (recording, start) in enumerate(zip(made, starts, strict=True))
-        }
+        starts = [int(rng.integers(0, len(one.marked) - size + 1)) for one in made]
+        cuts = {place: whole[starts[place[1]] :][:size] for place, whole in edited.items()}
         prints = {place: fingerprint(cut, SAMPLE_RATE) for place, cut in cuts.items()}
         for kind in sorted({recording.kind for recording in made}):
             own = [index for index, recording in enumerate(made) if recording.kind == kind]
             same: list[float] = []
-            for name in ("without its mark", *EDITS):
+            for name in (UNMARKED, *EDITS):
                 answers = [compare(made[index].prints, prints[name, index]) for index in own]
                 denied = sum(not answer.seconds for answer in answers)
                 missed = sum(not answer.agrees for answer in answers)
@@ -269,21 +265,36 @@ def measure_pairs(data: Path) -> dict[str, Any]:
     prints = [read_prints(fingerprint(clip, SAMPLE_RATE)) for clip in clips]
     signs = np.concatenate([sign[PIECE_FRAMES : 2 * PIECE_FRAMES] for sign, _ in prints])
     starts = [index * PIECE_FRAMES for index in range(len(prints))]
-    highest = []
-    for index, record in enumerate(prints):
-        scores, _ = search_pieces(record, signs, starts, PIECE_FRAMES)
-        highest.append(np.delete(scores, index))
-    scores = np.concatenate(highest)
+    table = np.stack([search_pieces(record, signs, starts, PIECE_FRAMES)[0] for record in prints])
+    others = ~np.eye(len(clips), dtype=bool)
+    shared = [(a, b) for a, b in np.argwhere(others & (table >= SEARCHED_SCORE)) if share_waveform(clips[a], clips[b])]
+    for place in shared:
+        others[tuple(place)] = False
+    scores = table[others]
     shares = {f"one in {count:,}": float(np.quantile(scores, 1 - 1 / count)) for count in (100, 1_000, 10_000, 100_000)}
     return {
         "clips": len(clips),
         "pairs": len(scores),
+        "shared": len(shared),
         "hours": sum(map(len, clips)) / SAMPLE_RATE / 3600,
         "scores": shares,
         "highest": float(scores.max()),
         "above_threshold": int((scores >= SEARCHED_SCORE).sum()),
         "threshold": SEARCHED_SCORE,
     }
+
+
+def share_waveform(one: Samples, other: Samples) -> bool:
+    """Whether 0.8 s of one clip lie in another, sample by sample: then they are of one recording."""
+    size, length = int(0.8 * SAMPLE_RATE), 1 << (len(one) + len(other)).bit_length()
+    energy = np.concatenate([[0.0], np.cumsum(np.square(one, dtype=np.float64))])
+    energy = energy[size:] - energy[:-size] + 1e-9
+    spectrum, highest = np.fft.rfft(one, length), 0.0
+    for start in range(0, len(other) - size, size // 2):
+        piece = other[start : start + size]
+        sums = np.fft.irfft(spectrum * np.conj(np.fft.rfft(piece, length)), length)[: len(energy)]
+        highest = max(highest, float((sums / np.sqrt(energy * (np.square(piece).sum() + 1e-9))).max()))
+    return highest >= SHARED_CORRELATION
 
 
 def measure_cost(made: Sequence[Recording]) -> dict[str, float]:
