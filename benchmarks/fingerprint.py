@@ -35,6 +35,8 @@ from ideaw.provenance.matching import PIECE_FRAMES, SEARCHED_SCORE, search_piece
 from ideaw.provenance.prints import read_prints
 
 Samples = NDArray[np.float64]
+Edited = dict[tuple[str, int], Samples]
+"""Name of an edit and number of a recording → the whole recording after it."""
 
 FOUND_SECONDS = (3, 5, 10)
 REPLACED_SECONDS = (1, 2, 3, 4)
@@ -132,15 +134,19 @@ def equal_error(same: Sequence[float], other: Sequence[float]) -> float:
     return float(np.maximum(missed, taken).min())
 
 
-def measure_cuts(made: Sequence[Recording], rng: np.random.Generator) -> dict[str, Any]:
+def edit_all(made: Sequence[Recording]) -> Edited:
+    """Every recording after every edit, and without its mark."""
+    edited = {(name, index): edit(one.marked) for index, one in enumerate(made) for name, edit in EDITS.items()}
+    return edited | {(UNMARKED, index): one.plain for index, one in enumerate(made)}
+
+
+def measure_cuts(made: Sequence[Recording], edited: Edited, rng: np.random.Generator) -> dict[str, Any]:
     """Cuts after all edits in their own recordings and in all others, ours and Chromaprint."""
     rates: list[Rate] = []
     others: list[Others] = []
     errors: list[dict[str, Any]] = []
     chromaprint = shutil.which("ffmpeg") is not None
     chroma = [chromaprints(recording.marked) for recording in made] if chromaprint else []
-    edited = {(name, index): edit(one.marked) for index, one in enumerate(made) for name, edit in EDITS.items()}
-    edited |= {(UNMARKED, index): one.plain for index, one in enumerate(made)}
     for seconds in FOUND_SECONDS:
         size = seconds * SAMPLE_RATE
         starts = [int(rng.integers(0, len(one.marked) - size + 1)) for one in made]
@@ -191,7 +197,7 @@ def measure_speeds(made: Sequence[Recording]) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_replaced(made: Sequence[Recording], rng: np.random.Generator) -> dict[str, Any]:
+def measure_replaced(made: Sequence[Recording], edited: Edited, rng: np.random.Generator) -> dict[str, Any]:
     """Whole recordings of which a stretch is replaced by another recording, and whole ones that are not."""
     rows, whole = [], []
     for seconds in REPLACED_SECONDS:
@@ -208,9 +214,10 @@ def measure_replaced(made: Sequence[Recording], rng: np.random.Generator) -> dic
                 (_, end), (again, _) = answer.seconds
                 borders += [abs(end - start / SAMPLE_RATE), abs(again - (start + size) / SAMPLE_RATE)]
         rows.append({"seconds": seconds, "files": len(made), "in_part": partial, "border": median(borders or [0.0])})
-    for name, edit in EDITS.items():
-        answers = [compare(r.prints, fingerprint(edit(r.marked), SAMPLE_RATE)) for r in made]
-        whole.append({"edit": name, "files": len(made), "agree": sum(answer.agrees for answer in answers)})
+    for name in EDITS:
+        prints = [fingerprint(edited[name, index], SAMPLE_RATE) for index in range(len(made))]
+        agree = sum(compare(one.prints, found).agrees for one, found in zip(made, prints, strict=True))
+        whole.append({"edit": name, "files": len(made), "agree": agree})
     return {"replaced": rows, "whole": whole}
 
 
@@ -343,10 +350,11 @@ def main() -> None:
     paths, rng = list_audio_files(options.clips, options.limit), np.random.default_rng(1)
     made = recordings(paths)
     content: dict[str, Any] = {"clips": len(paths), "recordings": len(made), "cost": measure_cost(made)}
-    content |= measure_cuts(made, rng)
+    edited = edit_all(made)
+    content |= measure_cuts(made, edited, rng)
     content["others"] += measure_passages(paths) + measure_takes() + measure_transplants(made)
     content["speeds"] = measure_speeds(made)
-    content |= measure_replaced(made, rng)
+    content |= measure_replaced(made, edited, rng)
     if options.pairs:
         content["pairs"] = measure_pairs(options.pairs)
     text = json.dumps(content, indent=1) + "\n"
