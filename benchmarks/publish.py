@@ -27,6 +27,7 @@ from functools import partial
 import attack_tables
 import file_tables
 import make_results
+import provenance_tables
 import result_tables as tables
 import stream_tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
@@ -160,6 +161,10 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "marking": file_tables.marking_table,
     "stream": stream_tables.stream_table,
     "shortness": stream_tables.shortness_table,
+    "fingerprint": provenance_tables.fingerprint_table,
+    "other-audio": provenance_tables.other_audio_table,
+    "fingerprint-speeds": provenance_tables.fingerprint_speeds_table,
+    "replaced": provenance_tables.replaced_table,
     "freshness": make_results.freshness_table,
 }
 

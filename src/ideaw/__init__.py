@@ -2,7 +2,9 @@
 
 import logging
 import os
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 # ONNX Runtime from 1.29 on reports sessions and models to its maker, and keeps an id of the machine for it, unless this
 # is set before it is first imported.
@@ -17,6 +19,7 @@ from ideaw.errors import (
     MessageError,
     MissingExtraError,
     ModelError,
+    RegistryError,
 )
 from ideaw.keys import Key
 from ideaw.marker import Marker, load
@@ -25,9 +28,16 @@ from ideaw.results import Detection, Segment
 from ideaw.shortcuts import detect_file, embed_file
 from ideaw.streams import EmbedStream
 
+if TYPE_CHECKING:
+    from ideaw.provenance.records import Record
+    from ideaw.provenance.registry import Registry
+
 __version__ = version("ideaw")
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+_PROVENANCE = {"Record": "records", "Registry": "registry"}
+"""What needs the extra of that name, and the module that is imported once it is asked for."""
 
 __all__ = [
     "AlreadyMarkedError",
@@ -43,6 +53,9 @@ __all__ = [
     "MessageError",
     "MissingExtraError",
     "ModelError",
+    "Record",
+    "Registry",
+    "RegistryError",
     "Segment",
     "__version__",
     "detect_file",
@@ -50,3 +63,16 @@ __all__ = [
     "load",
     "model_names",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs an extra when it is first asked for."""
+    if name not in _PROVENANCE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"ideaw.provenance.{_PROVENANCE[name]}")
+    except ModuleNotFoundError as problem:
+        raise MissingExtraError(
+            f'ideaw.{name} needs {problem.name}; install it with: pip install "ideaw[provenance]"'
+        ) from problem
+    return getattr(module, name)

@@ -25,6 +25,7 @@ from ideaw.cli import (
     mark,
     models,
     proxy,
+    registry,
     scan,
     serve,
     train,
@@ -41,6 +42,7 @@ COMMANDS = (embed, detect, capacity, compare, attack, serve, proxy, scan, mark, 
 for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
+app.add_typer(registry.app, name="registry")
 
 
 def _print_version(wanted: bool) -> None:
