@@ -29,6 +29,8 @@ from ideaw.service.proxy.transcode import Decoder, Encoder
 
 from .conftest import PATIENCE_SECONDS, Running, started, wait_until
 
+pytestmark = pytest.mark.xdist_group("proxy")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "speech_server.py"
 RATE = 24_000
 MAX_DELAY_SECONDS = 0.2
