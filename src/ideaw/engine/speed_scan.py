@@ -32,13 +32,15 @@ PHASES = 4 * FRAMES_PER_SECOND
 
 
 def line_spectrum(audio: NDArray[np.float32]) -> NDArray[np.complex64]:
-    """(n, channels) at 16 kHz → (lines, NUM_BINS): the spectrum along time of its log-magnitudes, channels added up."""
+    """(n, channels) at 16 kHz → (lines, NUM_BINS): the spectrum along time of its log-magnitudes, channels added up.
+
+    Audio beyond LINES_PER_HERTZ seconds does not count.
+    """
     padded = np.pad(audio, ((0, -len(audio) % HOP_SAMPLES), (0, 0)))
     evidence = sum(
         np.clip(remove_local_mean(log_magnitudes(channel)), -MAGNITUDE_CLIP, MAGNITUDE_CLIP) for channel in padded.T
     )
-    length = max(LINES_PER_HERTZ * FRAMES_PER_SECOND, len(padded) // HOP_SAMPLES)
-    return np.asarray(np.fft.rfft(evidence, length, axis=0), np.complex64)
+    return np.asarray(np.fft.rfft(evidence, LINES_PER_HERTZ * FRAMES_PER_SECOND, axis=0), np.complex64)
 
 
 def scan_speeds(
