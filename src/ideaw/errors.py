@@ -41,6 +41,10 @@ class MissingExtraError(IdeawError):
     """A feature whose optional packages are not installed."""
 
 
+class CredentialError(IdeawError):
+    """A certificate, key or manifest that cannot be used to sign, or roots that cannot be trusted."""
+
+
 class PeerError(IdeawError):
     """Another system that is not installed, does not answer in time, or cannot do what it is asked."""
 
