@@ -41,6 +41,10 @@ class MissingExtraError(IdeawError):
     """A feature whose optional packages are not installed."""
 
 
+class RegistryError(IdeawError):
+    """A registry that is locked, down, of another version or no registry; an id that it does not know, or knows."""
+
+
 class CredentialError(IdeawError):
     """A certificate, key or manifest that cannot be used to sign, or roots that cannot be trusted."""
 
