@@ -5,7 +5,6 @@ A certificate that others trust is the user's own; what is made here is trusted 
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,6 +46,7 @@ _CLOCK_TOLERANCE = timedelta(hours=1)
 
 CHAIN_FILE, KEY_FILE, ROOTS_FILE = "cert.pem", "key.pem", "roots.pem"
 """What `make_test_authority` writes: the certificate to sign with, its key, and what is to be trusted in tests."""
+
 
 class Signer:
     """A certificate with its private key, ready to sign manifests; it shows no secret and cannot be pickled.

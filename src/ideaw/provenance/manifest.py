@@ -52,6 +52,9 @@ STORE_TYPE = "application/c2pa"
 SIDECAR_SUFFIX = ".c2pa"
 """Extension of a manifest store beside the file that it belongs to."""
 
+MAX_STORE_BYTES = 1 << 26
+"""Bytes of a manifest store that are read: its ingredients may have pictures."""
+
 _SETTINGS: dict[str, Any] = {
     "version": 1,
     "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False},
@@ -66,6 +69,15 @@ _HASH_FAILURES = {"assertion.dataHash.mismatch", "assertion.bmffHash.mismatch", 
 """Failures of a manifest that belongs to other bytes."""
 
 _SOURCE_LABEL = "source"
+
+_DAMAGED = (
+    c2pa.C2paError.Verify,
+    c2pa.C2paError.Decoding,
+    c2pa.C2paError.Signature,
+    c2pa.C2paError.Manifest,
+    c2pa.C2paError.Assertion,
+)
+"""What the library raises for a manifest store that is none any more."""
 
 ManifestState: TypeAlias = Literal["none", "trusted", "valid", "expired", "tampered", "remote"]
 
@@ -140,7 +152,7 @@ def sign_file(marked: Path, signed: BinaryIO, claim: Claim, signer: Signer) -> b
     if media_type is None:
         return None
     with _signing_errors(), marked.open("rb") as content:
-        return _builder(claim, media_type, None).sign(_library_signer(signer), media_type, content, signed)
+        return bytes(_builder(claim, media_type, None).sign(_library_signer(signer), media_type, content, signed))
 
 
 def sign_digest(digest: bytes, media_type: str, claim: Claim, signer: Signer) -> bytes:
@@ -158,7 +170,7 @@ def sign_digest(digest: bytes, media_type: str, claim: Claim, signer: Signer) ->
     with _signing_errors():
         builder = _builder(claim, media_type, digest)
         builder.set_no_embed()
-        return builder.sign(_library_signer(signer), STORE_TYPE, io.BytesIO(), io.BytesIO())
+        return bytes(builder.sign(_library_signer(signer), STORE_TYPE, io.BytesIO(), io.BytesIO()))
 
 
 def media_type_of(path: Path) -> str:
@@ -190,7 +202,8 @@ def read_manifest(path: Path, roots: bytes | None = None, store: bytes | None = 
             sidecar = sidecar_of(path)
             if found.state != "none" or sidecar == path or not sidecar.is_file():
                 return found
-            store, beside = sidecar.read_bytes(), True
+            with sidecar.open("rb") as file:
+                store, beside = file.read(MAX_STORE_BYTES), True
         content.seek(0)
         return _read(content, store, roots, beside)
 
@@ -210,12 +223,12 @@ def _read(content: BinaryIO, store: bytes | None, roots: bytes | None, beside: b
             state = reader.get_validation_state()
             described: dict[str, Any] = json.loads(reader.crjson())
             label = json.loads(reader.json())["active_manifest"]
-    except (c2pa.C2paError.Verify, c2pa.C2paError.Decoding, c2pa.C2paError.Signature, c2pa.C2paError.Manifest) as problem:
+    except _DAMAGED as problem:
         return Manifest("tampered", problems=(" ".join(str(problem).split()),), beside=beside)
     except c2pa.C2paError as problem:
         return Manifest("remote") if str(problem).startswith("Remote") else NO_MANIFEST
     problems = tuple(dict.fromkeys(failure["code"] for failure in results.get("failure", ())))
-    active = next((one for one in described["manifests"] if one.get("label") == label), {})
+    active: dict[str, Any] = next((one for one in described["manifests"] if one.get("label") == label), {})
     return _summary(active, _state(state, problems), problems, beside)
 
 
