@@ -230,9 +230,7 @@ class _Evidence:
             return "; its manifest lies elsewhere, and was not asked for"
         if manifest.of_other_bytes:
             named = record is not None and record.id in manifest.record_ids
-            whose = (
-                "the file was changed after it was signed" if named else "another file was signed, or this one before"
-            )
+            whose = "the file was changed after it was signed" if named else "it was signed for other content"
             return f"; its manifest does not fit: {whose}"
         if not manifest.fits:
             return "; its manifest is damaged or forged"
