@@ -18,9 +18,8 @@ from ideaw.keys import Key
 from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
-from ideaw.provenance.fingerprint import Fingerprinter
+from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
 from ideaw.provenance.manifest import Manifest, read_manifest, read_store, sha256_of
-from ideaw.provenance.matching import Agreement, compare
 from ideaw.provenance.records import Record, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
