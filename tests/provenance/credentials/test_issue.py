@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -28,7 +29,7 @@ from ideaw.provenance.fingerprint import compare, fingerprint
 from ideaw.provenance.manifest import Claim, read_manifest, read_store, sidecar_of, sign_digest, sign_file
 from ideaw.provenance.records import Record, id_message, written_id
 from ideaw.provenance.schema import IDS
-from tests.provenance.conftest import Issued
+from tests.provenance.credentials.conftest import Issued
 
 EMBEDDING, BESIDE = (".wav", ".flac", ".mp3", ".m4a"), (".ogg", ".opus", ".aiff")
 
@@ -126,6 +127,7 @@ def test_signing_leaves_every_sample_as_it_was_marked(
     assert np.abs(again - spoken.marked).max() <= 2 / 2**15
 
 
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_a_manifest_of_the_source_is_kept_as_that_of_an_ingredient(
     spoken: Issued,
     place: Path,
@@ -134,18 +136,20 @@ def test_a_manifest_of_the_source_is_kept_as_that_of_an_ingredient(
     roots: bytes,
     marker: ideaw.Marker,
     strings: NDArray[np.float32],
+    suffix: str,
 ) -> None:
-    signed = place / "signed.wav"
-    sf.write(place / "in.wav", strings, 16_000)
+    plain, signed, target = (place / f"{name}{suffix}" for name in ("plain", "signed", "out"))
+    sf.write(plain, strings, 16_000)
     with signed.open("wb+") as file:
-        sign_file(place / "in.wav", file, Claim(1, "recorded"), signer)
-    with pytest.raises(CredentialError, match=r"signed\.wav has a manifest of ideaw TEST that says how it came to be"):
-        ideaw.issue_file(signed, place / "no.wav", registry=registry, signer=signer, marker=marker, origin="generated")
-    assert not (place / "no.wav").exists()
-    issued = ideaw.issue_file(signed, place / "out.wav", registry=registry, signer=signer, marker=marker)
-    found = read_manifest(place / "out.wav", roots)
+        sign_file(plain, file, Claim(1, "recorded"), signer)
+    assert np.array_equal(read_audio(signed).samples, read_audio(plain).samples)
+    with pytest.raises(CredentialError, match=r"signed\.\w+ has a manifest of ideaw TEST that says how it came to be"):
+        ideaw.issue_file(signed, target, registry=registry, signer=signer, marker=marker, origin="generated")
+    assert not target.exists()
+    issued = ideaw.issue_file(signed, target, registry=registry, signer=signer, marker=marker)
+    found = read_manifest(target, roots)
     assert (found.state, found.record_ids) == ("trusted", (issued.record.id,))
-    with c2pa.Reader(place / "out.wav") as reader:
+    with c2pa.Reader(target) as reader:
         described = json.loads(reader.json())
     active = described["manifests"][described["active_manifest"]]
     assert [one["relationship"] for one in active["ingredients"]] == ["parentOf"]
@@ -298,6 +302,33 @@ def test_marked_audio_gets_no_second_id_unasked(
 def test_an_id_has_one_record(shelf: ideaw.Registry, spoken: Issued) -> None:
     with pytest.raises(ideaw.RegistryError, match="has a record already"):
         shelf.record(spoken.credential.record)
+
+
+# Kills
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_file_without_its_record(
+    source: Path, place: Path, tmp_path: Path, authority: TestAuthority, registry: ideaw.Registry
+) -> None:
+    url, rng = f"sqlite:///{tmp_path / 'marks.db'}", np.random.default_rng(0)
+    words = ["--registry", url, "--sign", authority.chain, authority.key, "--recorded", "--overwrite"]
+    ended = set()
+    for suffix in (".wav", ".ogg"):
+        target = place / f"out{suffix}"
+        target.unlink(missing_ok=True)
+        issuing = subprocess.Popen([sys.executable, "-m", "ideaw", "issue", source, target, *words])
+        while issuing.poll() is None and not _records(registry):
+            threading.Event().wait(rng.uniform(0, 0.02))
+        issuing.kill()
+        ended.add(issuing.wait())
+        assert not list(place.glob(".ideaw-*"))
+        if target.exists():
+            (record,) = registry.find_sha256(hashlib.sha256(target.read_bytes()).hexdigest())
+            assert read_manifest(target).record_ids == (record.id,)
+        for record in _records(registry):
+            registry.withdraw(record.id)
+    assert ended <= {0, -signal.SIGKILL}
 
 
 # No network, no extra, no delay

@@ -18,7 +18,7 @@ from ideaw.provenance.manifest import Claim, sidecar_of, sign_file
 from ideaw.provenance.records import id_message, written_id
 from ideaw.provenance.verdict import verdict_as_json
 from ideaw.provenance.verify import RegistryResolver
-from tests.provenance.conftest import Issued
+from tests.provenance.credentials.conftest import Issued
 
 Verify = Callable[..., ideaw.Verdict]
 
