@@ -9,11 +9,11 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw import CredentialError
 from ideaw.attacks import catalogue
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.write import write_audio
 from ideaw.bench.transplant import transplant
-from ideaw.errors import CredentialError
 from ideaw.provenance.manifest import Claim, sidecar_of, sign_file
 from ideaw.provenance.records import id_message, written_id
 from ideaw.provenance.verdict import verdict_as_json
