@@ -392,8 +392,21 @@ def _until_signed(folder: Path, seconds: int) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("spoil", [lambda store: store[:200], lambda store: store[:300] + bytes(300) + store[600:]])
-def test_a_damaged_manifest_is_told_and_never_an_error(spoken: Issued, spoil: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_manifest_is_told(spoken: Issued, spoil: Callable[[bytes], bytes]) -> None:
     assert read_store(spoil(spoken.credential.manifest or b""), b"").state == "tampered"
+
+
+def test_no_manifest_makes_an_error(spoken: Issued, place: Path) -> None:
+    content, rng = spoken.path.read_bytes(), np.random.default_rng(0)
+    store = content.find(b"jumb") - 4
+    for _ in range(60):
+        mutant = bytearray(content)
+        for where in rng.integers(store, len(content), rng.integers(1, 5)):
+            mutant[where] = rng.integers(256)
+        (place / "mutant.wav").write_bytes(mutant[: rng.integers(store, len(content)) if rng.random() < 0.2 else None])
+        found = read_manifest(place / "mutant.wav")
+        assert found.state in ("valid", "tampered", "none")  # some bytes fill space, and nobody signs them
+        assert len(found.record_ids) <= 1
 
 
 @pytest.mark.slow
