@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 
 import file_tables
 import make_results
+import provenance_tables
 import result_tables as tables
 import stream_tables
 import verdict_tables
@@ -157,6 +158,10 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "stream": stream_tables.stream_table,
     "verdicts": verdict_tables.verdicts_table,
     "shortness": stream_tables.shortness_table,
+    "fingerprint": provenance_tables.fingerprint_table,
+    "other-audio": provenance_tables.other_audio_table,
+    "fingerprint-speeds": provenance_tables.fingerprint_speeds_table,
+    "replaced": provenance_tables.replaced_table,
     "freshness": make_results.freshness_table,
 }
 
