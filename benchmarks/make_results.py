@@ -74,6 +74,7 @@ FIGURES = (
     Figure("other-code.json", "python benchmarks/other_code.py --data {clips} --json {out}", 8),
     Figure("speed.json", "python benchmarks/speed.py --json {out}", 10),
     Figure("stream.json", "python benchmarks/stream.py --audio {clips} --clips 100 --json {out}", 30),
+    Figure("verdicts.json", "python benchmarks/verdicts.py {clips} --json {out}", 8),
     Figure("marking.json", "python benchmarks/marking_cost.py --json {out}", 3),
     Figure("fingerprint.json", "python benchmarks/fingerprint.py --clips {clips} --limit 40 --json {out}", 5, ()),
     Figure("containers.json", "python benchmarks/container_matrix.py --json {out}", 5, ()),

@@ -30,6 +30,7 @@ import make_results
 import provenance_tables
 import result_tables as tables
 import stream_tables
+import verdict_tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
 from ideaw.payload.message import layout
@@ -160,6 +161,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "containers": file_tables.containers_table,
     "marking": file_tables.marking_table,
     "stream": stream_tables.stream_table,
+    "verdicts": verdict_tables.verdicts_table,
     "shortness": stream_tables.shortness_table,
     "fingerprint": provenance_tables.fingerprint_table,
     "other-audio": provenance_tables.other_audio_table,

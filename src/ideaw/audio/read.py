@@ -301,6 +301,8 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
         ogg.check_last_page(path, file)
         audio_bytes = _num_bytes(file) - header_bytes(file)
         hints = _Hints(max(0, ogg.vorbis_nominal_bitrate(opening)), audio_bytes)
+    elif _is_tagged_flac(file, opening):  # libsndfile loses its place there when it seeks
+        return mpeg.without_opening(file, tags.id3_length(opening)), hints
     elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
         stream = mpeg.scan(file)
         if stream is None:
@@ -313,6 +315,14 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
             return mpeg.with_xing_header(file, id3, stream), hints
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     return file.fileno(), hints
+
+
+def _is_tagged_flac(file: BinaryIO, opening: bytes) -> bool:
+    """Whether FLAC lies behind an ID3 tag, where C2PA puts its manifests."""
+    if not opening.startswith(b"ID3"):
+        return False
+    file.seek(tags.id3_length(opening))
+    return file.read(4) == b"fLaC"
 
 
 def _read_id3(path: Path, file: BinaryIO, opening: bytes) -> bytes:

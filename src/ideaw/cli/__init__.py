@@ -21,6 +21,7 @@ from ideaw.cli import (
     detect,
     embed,
     export,
+    issue,
     keygen,
     mark,
     models,
@@ -28,7 +29,9 @@ from ideaw.cli import (
     registry,
     scan,
     serve,
+    testcert,
     train,
+    verify,
 )
 from ideaw.errors import IdeawError
 
@@ -38,7 +41,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-COMMANDS = (embed, detect, capacity, compare, attack, serve, proxy, scan, mark, models, keygen, demo, train, export)
+COMMANDS = (
+    *(embed, detect, issue, verify, capacity, compare, attack, serve, proxy, scan, mark, models, keygen, testcert),
+    *(demo, train, export),
+)
 for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
