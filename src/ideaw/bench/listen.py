@@ -24,7 +24,7 @@ from ideaw.bench.cache import write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, evenly_spaced, list_audio_files
 from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import AudioError, FileError
-from ideaw.layers import DEFAULT_LAYERS, LayersLike
+from ideaw.layers import LayersLike
 from ideaw.marker import Marker, load
 
 LISTEN_FILE = "listen.html"
@@ -67,7 +67,7 @@ def run(
     seconds: float = 6.0,
     progress: Progress | None = None,
     audibility: float | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> Page:
     """Write the listening test of the files under `data` as `listen.html` into the folder `out`.
 
@@ -75,7 +75,7 @@ def run(
         data, out, model, progress: As for the other benchmarks; `out` is made if it does not exist.
         snr: In dB, that every second keeps at least, instead of the audibility.
         audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
-        layers: Of the mark that is listened to.
+        layers: Of the mark that is listened to; None for those that are written by default.
         limit: At most so many files, evenly spaced among those that are long enough.
         seconds: Of each clip, taken from the middle of its file.
 
@@ -104,7 +104,7 @@ def write_page(
     level: MarkLevel = (None, None),
     progress: Progress | None = None,
     home: str | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> None:
     """Write the listening test as the file `page`.
 
@@ -114,7 +114,7 @@ def write_page(
         seconds, progress: As for `run`.
         level: SNR and audibility, as for `run`.
         home: Address of the page that the test belongs to, for a link.
-        layers: Of the mark that is listened to.
+        layers: Of the mark that is listened to; None for those that are written by default.
 
     Raises:
         FileError, AudioError: As `run`.
@@ -139,7 +139,7 @@ def make_versions(
     path: Path,
     seconds: float,
     level: MarkLevel = (None, None),
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> Versions:
     """The middle of a file: plain, marked, and with a mark louder by `ANCHOR_DB`; arguments and errors as of `run`.
 

@@ -55,7 +55,7 @@ def detect(
         Speed,
         typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
     ] = Speed.NEAR,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    layers: options.SearchedLayers = options.ALL_LAYER_NAMES,
     expected: Annotated[
         list[str] | None,
         typer.Option(
