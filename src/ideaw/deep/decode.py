@@ -41,17 +41,20 @@ def fold(evidence: NDArray[np.float32], start: int = 0) -> NDArray[np.float32]:
     return np.asarray(padded.reshape(-1, PERIOD_CELLS, evidence.shape[1]).sum(0))
 
 
-def decode(folded: NDArray[np.float32], pattern: KeyPattern, given: Sequence[Word] = ()) -> tuple[Decoding, Decoding]:
+def decode(
+    folded: NDArray[np.float32], pattern: KeyPattern, given: Sequence[Word] = (), cell_step: int = 1
+) -> tuple[Decoding, Decoding]:
     """The likeliest of all words, and the likeliest of the given ones, at any offset of folded evidence.
 
     Args:
         folded: (PERIOD_CELLS, bands).
         pattern: the key's.
         given: words that are looked for by themselves.
+        cell_step: of the 5 frames of a tile, every so manieth is tried as its centre.
     """
     known, places = _GivenWords(given, pattern), TILE_CELLS * np.arange(PERIOD_TILES)
     found = []
-    for phase in range(TILE_CELLS):
+    for phase in range(0, TILE_CELLS, cell_step):
         tiles = folded[phase::TILE_CELLS]
         lengths = np.full(PERIOD_TILES, np.linalg.norm(tiles))
         found.append(_decode_rows(pattern.demodulate(tiles), lengths, places + phase, pattern, known))

@@ -7,6 +7,7 @@ it (a splice, or a mark in a part only), and for other speeds, tempos and pitche
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf, log
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,13 @@ REFINED_FRAMES = np.arange(-2, 3)
 """Frames around such a centre that are tried where that deserves it."""
 
 NUM_CANDIDATES = 12
-"""Playbacks and offsets of a key that deserve a full test, and as many more for given words."""
+"""Playbacks and offsets of a key that deserve a look at whole words, and as many more for given ones."""
+
+NUM_TESTED = 4
+"""Of these, the ones that are tested, on refined evidence."""
+
+PIECE_CELL_STEP = 2
+"""Of the frames of a tile, every second is tried as its centre in pieces."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ class DeepSearch:
         for start, stop in _pieces(cells):
             self._pieces += 1
             place = chunk.start + start
-            piece = self._test(fold(chunk.evidence[start:stop], place), place, chunk.start + stop, 0.0)
+            piece = self._test(fold(chunk.evidence[start:stop], place), place, chunk.start + stop, 0.0, PIECE_CELL_STEP)
             self._best_piece = min(self._best_piece, piece, key=_log_p)
 
     def _search_speeds(self, excerpt: NDArray[np.float32]) -> DeepFinding:
@@ -172,22 +179,28 @@ class DeepSearch:
         played, tried = PlayedExcerpt(powers(spectra).sum(0)), playbacks(self._speeds)
         tiles = played.tiles(tried, SCREENED_PHASES)
         spent = log(count_playbacks(self._speeds) / SPEEDS_SHARE)
-        best = DeepFinding()
+        promising: list[tuple[float, int, Playback, NDArray[np.int64]]] = []
         for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True)):
             for candidate in screen(tiles, pattern, words, NUM_CANDIDATES):
                 playback, phase = divmod(candidate.column, len(SCREENED_PHASES))
                 frames = candidate.place * TILE_CELLS + SCREENED_PHASES[phase] + REFINED_FRAMES
                 for factor in TEMPO_REFINEMENTS:
                     refined = replace(tried[playback], tempo=tried[playback].tempo * factor)
-                    either = decode_near(played.folded(refined), frames, pattern, words)
-                    found = replace(self._finding(either, index, 0, self._cells, spent), playback=refined)
-                    best = min(best, found, key=_log_p)
+                    either = decode_near(played.folded(refined, linear=True), frames, pattern, words)
+                    promising.append((min(decoding.log_p for decoding in either), index, refined, frames))
+        best = DeepFinding()
+        for _, index, refined, frames in sorted(promising, key=itemgetter(0))[:NUM_TESTED]:
+            either = decode_near(played.folded(refined), frames, self._patterns[index], self._words[index][0])
+            found = replace(self._finding(either, index, 0, self._cells, spent), playback=refined)
+            best = min(best, found, key=_log_p)
         return best
 
-    def _test(self, folded: NDArray[np.float32], start: int, stop: int, spent: float) -> DeepFinding:
+    def _test(
+        self, folded: NDArray[np.float32], start: int, stop: int, spent: float, cell_step: int = 1
+    ) -> DeepFinding:
         """The best of all keys in folded evidence of frames `start` to `stop`; `spent` is ln of other trials."""
         findings = [
-            self._finding(decode(folded, pattern, words), index, start, stop, spent)
+            self._finding(decode(folded, pattern, words, cell_step), index, start, stop, spent)
             for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True))
         ]
         return min(findings, key=_log_p)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ideaw.deep.bands import NUM_MEL_BANDS, measuring_bands
 from ideaw.deep.decode import fold
-from ideaw.deep.evidence import evidence
+from ideaw.deep.evidence import evidence, linear_evidence
 from ideaw.deep.signs import PERIOD_TILES, TILE_CELLS
 
 TEMPO_RATIO = 1.006
@@ -78,22 +78,21 @@ class PlayedExcerpt:
     def __init__(self, power: NDArray[np.float32]) -> None:
         self._power = power
         self._middle = len(power) // 2
-        self._by_pitch: dict[int, NDArray[np.float32]] = {}
-        self._by_playback: dict[Playback, NDArray[np.float32]] = {}
+        self._evidence: dict[tuple[int, bool], NDArray[np.float32]] = {}
+        self._folded: dict[tuple[Playback, bool], NDArray[np.float32]] = {}
 
     def tiles(self, tried: Sequence[Playback], phases: Sequence[int]) -> NDArray[np.float32]:
         """(PERIOD_TILES, NUM_MEL_BANDS, playbacks · phases) folded evidence of tiles centred on frames 5 · n + phase,
         to the nearest frame."""
         return np.concatenate([self._tiles(playback, np.array(phases)) for playback in tried], -1)
 
-    def folded(self, playback: Playback) -> NDArray[np.float32]:
-        """(PERIOD_CELLS, NUM_MEL_BANDS) folded evidence at every frame, linear between two."""
-        if playback not in self._by_playback:
-            self._by_playback[playback] = self._folded(playback)
-        return self._by_playback[playback]
+    def folded(self, playback: Playback, linear: bool = False) -> NDArray[np.float32]:
+        """(PERIOD_CELLS, NUM_MEL_BANDS) folded evidence, or linear evidence, at every frame, linear between two."""
+        if (playback, linear) not in self._folded:
+            self._folded[playback, linear] = self._at_tempo(self._at_pitch(playback.quartertones, linear), playback)
+        return self._folded[playback, linear]
 
-    def _folded(self, playback: Playback) -> NDArray[np.float32]:
-        values = self._evidence(playback.quartertones)
+    def _at_tempo(self, values: NDArray[np.float32], playback: Playback) -> NDArray[np.float32]:
         first, stop = self._span(playback.tempo)
         moments = self._middle + (np.arange(first, stop) - self._middle) / playback.tempo
         left = np.clip(moments.astype(np.int64), 0, len(values) - 2)
@@ -101,7 +100,7 @@ class PlayedExcerpt:
         return fold(values[left] * (1 - share) + values[left + 1] * share, first)
 
     def _tiles(self, playback: Playback, phases: NDArray[np.int64]) -> NDArray[np.float32]:
-        values = self._evidence(playback.quartertones)
+        values = self._at_pitch(playback.quartertones, linear=True)
         first, stop = self._span(playback.tempo)
         start = first // TILE_CELLS // PERIOD_TILES * PERIOD_TILES
         periods = -(-(stop - start * TILE_CELLS) // (PERIOD_TILES * TILE_CELLS))
@@ -118,7 +117,9 @@ class PlayedExcerpt:
         frames = len(self._power)
         return self._middle - int(self._middle * tempo), self._middle + int((frames - 1 - self._middle) * tempo) + 1
 
-    def _evidence(self, quartertones: int) -> NDArray[np.float32]:
-        if quartertones not in self._by_pitch:
-            self._by_pitch[quartertones] = evidence(self._power @ measuring_bands(QUARTERTONE**quartertones))
-        return self._by_pitch[quartertones]
+    def _at_pitch(self, quartertones: int, linear: bool) -> NDArray[np.float32]:
+        """(frames, NUM_MEL_BANDS) evidence in bands at a pitch."""
+        if (quartertones, linear) not in self._evidence:
+            power = self._power @ measuring_bands(QUARTERTONE**quartertones)
+            self._evidence[quartertones, linear] = linear_evidence(power) if linear else evidence(power)
+        return self._evidence[quartertones, linear]
