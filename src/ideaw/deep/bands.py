@@ -29,9 +29,6 @@ HALF_WINDOW_SAMPLES = CELL_WINDOW_SAMPLES // 2
 HALF_LOUD_DB = -10.0
 """Level of a tile, over the mean power of its band, at which it is half loud."""
 
-TINY_POWER = 1e-20
-"""Least power that is divided by, or of which a logarithm is taken."""
-
 _HANN = np.hanning(CELL_WINDOW_SAMPLES + 1)[:-1]
 _ROOT_HANN = np.sqrt(_HANN).astype(np.float32)
 _OVERLAP_SUM = float(_HANN.sum() / CELL_HOP_SAMPLES)
@@ -84,9 +81,7 @@ def loud_share(power: NDArray[np.floating], mean: NDArray[np.floating]) -> NDArr
         power: of tiles, (..., bands).
         mean: of the band over seconds, of a shape that fits.
     """
-    return np.asarray(
-        power / (power + mean * np.float32(10 ** (HALF_LOUD_DB / 10)) + np.float32(TINY_POWER)), np.float32
-    )
+    return np.asarray(power / (power + mean * np.float32(10 ** (HALF_LOUD_DB / 10)) + np.float32(1e-20)), np.float32)
 
 
 def powers(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:

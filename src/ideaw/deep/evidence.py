@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, TINY_POWER, loud_share
+from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, loud_share
 from ideaw.deep.refining import refine
 from ideaw.deep.signs import TILE_CELLS
 
@@ -36,6 +36,9 @@ LOWEST_MODULATION_HZ = 0.3
 SPEECH_SPECTRUM_FILE = "speech_spectrum.npy"
 """(65, NUM_MEL_BANDS) mean power of speech's log energies by modulation frequency, 0 to 50 Hz, and quefrency; made by
 `benchmarks/deep_spectrum.py`."""
+
+TINY_POWER = 1e-20
+"""Least power that is divided by, or of which a logarithm is taken."""
 
 
 def log_energies(power: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -12,12 +12,12 @@ from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.deep.bands import (
     CELL_HOP_SAMPLES,
     HALF_WINDOW_SAMPLES,
-    TINY_POWER,
     analyse,
     gain_bands,
     powers,
     synthesise,
 )
+from ideaw.deep.evidence import TINY_POWER
 from ideaw.deep.gains import bin_gains
 
 SMOOTHING_WEIGHTS = (0.25, 0.5, 0.25)
