@@ -245,7 +245,7 @@ def costs(originals: list[Audio]) -> Iterator[dict[str, Any]]:
             partial(marker.embed, audio, SAMPLE_RATE, "hi", layers=name) for name in ("deep", "fast")
         )
         jobs: dict[str, Callable[[], object]] = {"mark, deep": mark_deep, "mark, fast": mark_fast}
-        for layers in ("fast", "fast,deep"):
+        for layers in ("fast", "fast,deep") if length == "a piece" else ():
             jobs[f"mark as a stream, {layers.replace(',', ' and ')}"] = partial(_mark_stream, marker, audio, layers)
         for speeds in ("none", "near", "all"):
             searched = partial(marker.detect, audio, SAMPLE_RATE, layers="deep", speeds=speeds)

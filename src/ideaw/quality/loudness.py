@@ -12,6 +12,7 @@ from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.deep.bands import (
     CELL_HOP_SAMPLES,
     HALF_WINDOW_SAMPLES,
+    NUM_MEL_BANDS,
     analyse,
     gain_bands,
     powers,
@@ -26,6 +27,9 @@ is not."""
 
 MAX_CHANGE_DB = 6.0
 """Largest gain that is taken for a change of loudness: what is gone is not softer, but gone."""
+
+ROUNDS = 3
+"""Times that gains are estimated: windows overlap, so the first estimate is smoother than what was done."""
 
 BLOCK_SAMPLES, MARGIN_SAMPLES = 30 * SAMPLE_RATE, SAMPLE_RATE // 10
 """Samples that are held in memory at once, and on either side of them, which are seen and not given."""
@@ -47,12 +51,17 @@ def _follow(original: NDArray[np.floating], changed: NDArray[np.floating]) -> ND
     host, other = (
         analyse(np.pad(audio.astype(np.float32), (HALF_WINDOW_SAMPLES, missing))) for audio in (original, changed)
     )
-    own = _smooth(powers(host) @ gain_bands().T)
-    shared = _smooth((host.real * other.real + host.imag * other.imag) @ gain_bands().T)
-    most = 10 ** (MAX_CHANGE_DB / 20)
-    gains = 20 * np.log10(np.clip((shared + TINY_POWER) / (own + TINY_POWER), 1 / most, most))
-    followed = synthesise(host * bin_gains(gains.astype(np.float32)))
-    return followed[HALF_WINDOW_SAMPLES : HALF_WINDOW_SAMPLES + len(original)]
+    weights, most = gain_bands().T, 10 ** (MAX_CHANGE_DB / 20)
+    gains, followed = np.zeros((len(host), NUM_MEL_BANDS), np.float32), host
+    for left in reversed(range(ROUNDS)):
+        own = _smooth(powers(followed) @ weights)
+        shared = _smooth((followed.real * other.real + followed.imag * other.imag) @ weights)
+        missing = 20 * np.log10(np.clip((shared + TINY_POWER) / (own + TINY_POWER), 1 / most, most))
+        gains = np.clip(gains + missing, -MAX_CHANGE_DB, MAX_CHANGE_DB).astype(np.float32)
+        samples = synthesise(host * bin_gains(gains))
+        if left:
+            followed = analyse(samples)
+    return samples[HALF_WINDOW_SAMPLES : HALF_WINDOW_SAMPLES + len(original)]
 
 
 def _smooth(values: NDArray[np.float32]) -> NDArray[np.float32]:
