@@ -28,7 +28,7 @@ is not."""
 MAX_CHANGE_DB = 6.0
 """Largest gain that is taken for a change of loudness: what is gone is not softer, but gone."""
 
-ROUNDS = 3
+ESTIMATION_ROUNDS = 3
 """Times that gains are estimated: windows overlap, so the first estimate is smoother than what was done."""
 
 BLOCK_SAMPLES, MARGIN_SAMPLES = 30 * SAMPLE_RATE, SAMPLE_RATE // 10
@@ -53,7 +53,7 @@ def _follow(original: NDArray[np.floating], changed: NDArray[np.floating]) -> ND
     )
     weights, most = gain_bands().T, 10 ** (MAX_CHANGE_DB / 20)
     gains, followed = np.zeros((len(host), NUM_MEL_BANDS), np.float32), host
-    for left in reversed(range(ROUNDS)):
+    for left in reversed(range(ESTIMATION_ROUNDS)):
         own = _smooth(powers(followed) @ weights)
         shared = _smooth((followed.real * other.real + followed.imag * other.imag) @ weights)
         missing = 20 * np.log10(np.clip((shared + TINY_POWER) / (own + TINY_POWER), 1 / most, most))
