@@ -5,7 +5,7 @@ The ceilings are two thirds of what version 0.1 needed by the same count (20 mod
 nothing is found 15 other speeds are tried instead of 6, each 12 jumps long; a marked file gets all that surrounds the
 samples of its source (modules of `audio/containers`, most jumps from chunk to chunk), and files may be bytes or pipes
 (`spool`, one module more on every way). What live streams and arrays share (`mixer`, `watermark`) are modules of their
-own, as is what says in which layers a message is written or looked for. The deep layer is a room of its own: ten
+own, as is what says in which layers a message is written or looked for. The deep layer is a room of its own: eleven
 modules more where it is written, and most jumps where nothing is found.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "trace.py"
-CEILINGS = {"mark": (37, 560), "mark at an SNR": (25, 300), "detect": (19, 176), "detect nothing": (27, 1_600)}
+CEILINGS = {"mark": (38, 562), "mark at an SNR": (25, 300), "detect": (19, 176), "detect nothing": (28, 1_700)}
 
 
 @pytest.fixture(scope="module")

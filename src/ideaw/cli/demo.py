@@ -17,8 +17,7 @@ from ideaw.cli import console, options
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Content, Message, layout
-from ideaw.quality.loudness import follow_loudness
-from ideaw.quality.masking import masking
+from ideaw.quality.loudness import masking_of_rest
 from ideaw.quality.modulation import modulation_audibility
 
 DEMO_TEXT = "IDEA"
@@ -91,7 +90,7 @@ def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     spent = time.perf_counter() - began
     samples = read_audio(marked).samples
     host, heard = (to_network_mono(audio, rate) for audio in (original.samples, samples))
-    noise, modulation = masking(follow_loudness(host, heard), heard).ratio, modulation_audibility(host, heard)
+    noise, modulation = masking_of_rest(host, heard).ratio, modulation_audibility(host, heard)
     console.say(
         f"marked    with {Message(message)} in {spent:.1f} s; noise {-noise:.1f} dB below what the music masks, "
         f"slow changes of loudness {-modulation.percentile_99:.1f} dB below what is just heard in 99 % of it"

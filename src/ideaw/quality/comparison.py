@@ -14,8 +14,8 @@ from ideaw.audio.read import Recording
 from ideaw.audio.samples import check_samples
 from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
-from ideaw.quality.loudness import follow_loudness
-from ideaw.quality.masking import Masking, masking
+from ideaw.quality.loudness import follow_loudness, masking_of_rest
+from ideaw.quality.masking import Masking
 from ideaw.quality.modulation import ModulationAudibility, modulation_audibility
 from ideaw.quality.onsets import Onsets, onsets
 
@@ -116,7 +116,7 @@ def compare_recordings(original: Recording, copy: Recording, names: tuple[object
         stoi=_perceived(fidelity.stoi, host, marked),
         noise_snr=noise_snr,
         modulation=modulation_audibility(host, marked),
-        audibility=masking(followed, marked),
+        audibility=masking_of_rest(host, marked),
         starts=onsets(original.samples, copy.samples, original.rate),
         equal=bool(np.array_equal(original.samples, copy.samples)),
     )

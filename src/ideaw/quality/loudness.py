@@ -20,6 +20,7 @@ from ideaw.deep.bands import (
 )
 from ideaw.deep.evidence import TINY_POWER
 from ideaw.deep.gains import bin_gains
+from ideaw.quality.masking import Masking, masking
 
 SMOOTHING_WEIGHTS = (0.25, 0.5, 0.25)
 """Of the 10 ms before, at and after a frame, over which its gains are estimated: tiles of 50 ms are followed, and noise
@@ -33,6 +34,15 @@ ESTIMATION_ROUNDS = 3
 
 BLOCK_SAMPLES, MARGIN_SAMPLES = 30 * SAMPLE_RATE, SAMPLE_RATE // 10
 """Samples that are held in memory at once, and on either side of them, which are seen and not given."""
+
+
+def masking_of_rest(original: NDArray[np.floating], changed: NDArray[np.floating]) -> Masking:
+    """What differs besides slow changes of loudness, against what `(n,)` audio at 16 kHz masks.
+
+    Of all that differs, where that is less: strong noise looks like gains of its own.
+    """
+    both = (masking(reference, changed) for reference in (follow_loudness(original, changed), original))
+    return min(both, key=lambda measured: measured.ratio)
 
 
 def follow_loudness(original: NDArray[np.floating], changed: NDArray[np.floating]) -> NDArray[np.float32]:

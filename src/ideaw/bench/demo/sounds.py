@@ -22,8 +22,7 @@ from ideaw.errors import AudioError
 from ideaw.marker import Marker
 from ideaw.payload.message import Content, Message
 from ideaw.quality import fidelity, plots
-from ideaw.quality.loudness import follow_loudness
-from ideaw.quality.masking import masking
+from ideaw.quality.loudness import masking_of_rest
 from ideaw.quality.modulation import modulation_audibility
 from ideaw.quality.plots import residual_gain
 
@@ -121,7 +120,7 @@ def make_sounds(folder: Path, clip: Clip, marker: Marker, message: Content, seco
     gain = residual_gain(host, marked - host)
     write_audio(files["difference"], gain * (marked - host), rate)
     mono = [to_network_mono(signal, rate) for signal in (host, marked)]
-    heard = masking(follow_loudness(*mono), mono[1])
+    heard = masking_of_rest(*mono)
     for name, picture in plots.panels(host, marked, rate, heard).items():
         (folder / f"{name}.svg").write_bytes(picture)
     return Sounds(

@@ -20,8 +20,7 @@ from ideaw.engine.gain import check_level
 from ideaw.layers import FAST_ALONE, LayersLike
 from ideaw.marker import load
 from ideaw.quality import fidelity
-from ideaw.quality.loudness import follow_loudness
-from ideaw.quality.masking import masking
+from ideaw.quality.loudness import masking_of_rest
 from ideaw.quality.onsets import onsets
 
 MP3_KBPS, HIGH_MP3_KBPS = 64, 128
@@ -101,7 +100,7 @@ def run(
 
 def _measure(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[str, float]:
     values = {name: measure(host, changed) for name, measure in FIDELITY_MEASURES.items()}
-    audibility, starts = masking(follow_loudness(host, changed), changed), onsets(host, changed, SAMPLE_RATE)
+    audibility, starts = masking_of_rest(host, changed), onsets(host, changed, SAMPLE_RATE)
     return values | {
         "noise to mask": audibility.ratio,
         "masked": 100 * audibility.masked,
