@@ -176,7 +176,7 @@ def _rates(heard: list[tuple[Piece, Audio]], speeds: str) -> dict[str, Any]:
         counts["wrong"].append(deep.found and deep.message != piece.message)
         counts["given"].append(given.message == piece.message)
         counts["log10_p"].append(float(np.log10(max(deep.p_value, 1e-300))))
-        network = marker.detect(audio, SAMPLE_RATE, speeds="none") if speeds == "none" else None
+        network = marker.detect(audio, SAMPLE_RATE, speeds="none", layers="fast") if speeds == "none" else None
         counts["network"].append(network is not None and network.message == piece.message)
     rates = {name: float(np.sum(values)) for name, values in counts.items() if name != "log10_p"}
     median = float(np.median(counts["log10_p"]))
@@ -245,6 +245,8 @@ def costs(originals: list[Audio]) -> Iterator[dict[str, Any]]:
             partial(marker.embed, audio, SAMPLE_RATE, "hi", layers=name) for name in ("deep", "fast")
         )
         jobs: dict[str, Callable[[], object]] = {"mark, deep": mark_deep, "mark, fast": mark_fast}
+        for layers in ("fast", "fast,deep") if length == "a piece" else ():
+            jobs[f"mark as a stream, {layers.replace(',', ' and ')}"] = partial(_mark_stream, marker, audio, layers)
         for speeds in ("none", "near", "all"):
             searched = partial(marker.detect, audio, SAMPLE_RATE, layers="deep", speeds=speeds)
             jobs[f"search, deep, speeds {speeds}"] = searched
@@ -256,6 +258,14 @@ def costs(originals: list[Audio]) -> Iterator[dict[str, Any]]:
                 run()
                 times.append(time.process_time() - begun)
             yield {"audio": length, "job": job, "seconds": len(audio) / SAMPLE_RATE, "ms": min(times) * milliseconds}
+
+
+def _mark_stream(marker: ideaw.Marker, audio: Audio, layers: str) -> None:
+    """Mark audio in blocks of 20 ms, as it would come live."""
+    size = SAMPLE_RATE // 50
+    blocks = (audio[start : start + size] for start in range(0, len(audio), size))
+    for _ in marker.embed_stream(blocks, SAMPLE_RATE, "hi", layers=layers):
+        pass
 
 
 def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:

@@ -117,7 +117,7 @@ def _sounds(folder: Path, seconds: float) -> dict[str, Path]:
     marker, out = ideaw.load(), {}
     for name, rate, channels in (("mono", MONO_RATE_HZ, 1), ("stereo", STEREO_RATE_HZ, 2)):
         plain = _speech(seconds, rate, channels)
-        for what, samples in (("plain", plain), ("marked", marker.embed(plain, rate, "ab12"))):
+        for what, samples in (("plain", plain), ("marked", marker.embed(plain, rate, "ab12", layers="fast"))):
             path = folder / f"{what}-{name}-{seconds:g}.wav"
             soundfile.write(path, samples, rate, "FLOAT")
             out[f"{what} {name}"] = path

@@ -16,7 +16,16 @@ ROOT = Path(__file__).parent.parent
 WEIGHTS = ("weights/*/*.onnx", "deep/*.npy")
 WIRE = ("modem/*.py", "payload/*.py", "keys.py", "deep/bands.py", "deep/signs.py", "deep/words.py")
 ENGINE = (
-    *("engine/*.py", "deep/*.py", "detector.py", "hypotheses.py", "layered_*.py", "layers.py", "listening.py"),
+    *(
+        "engine/*.py",
+        "deep/*.py",
+        "deep/*.npz",
+        "detector.py",
+        "hypotheses.py",
+        "layered_*.py",
+        "layers.py",
+        "listening.py",
+    ),
     *("audio/grid.py", "audio/hearing.py", "audio/masking.py", "audio/modulation.py", "audio/spectrum.py"),
 )
 """Files under src/ideaw that decide what a mark is and whether it is found."""

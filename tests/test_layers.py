@@ -13,6 +13,8 @@ import ideaw
 from ideaw.attacks.resynthesis import gsm, opus_voip
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.layers import check_layers
+from ideaw.quality.fidelity import lowest_snr
+from ideaw.quality.modulation import modulation_audibility
 
 KEY = ideaw.Key(bytes(range(32)))
 
@@ -30,11 +32,11 @@ def host(speech: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @pytest.fixture(scope="module")
 def marked(marker: ideaw.Marker, host: NDArray[np.float32]) -> NDArray[np.float32]:
-    return marker.embed(host, SAMPLE_RATE, "ab", layers="fast,deep")
+    return marker.embed(host, SAMPLE_RATE, "ab")
 
 
 def test_both_layers_are_found_and_say_so(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
-    fast = marker.detect(marked, SAMPLE_RATE, layers=("fast", "deep"))
+    fast = marker.detect(marked, SAMPLE_RATE)
     assert (fast.message, fast.layer) == ("ab", "fast")
     deep = marker.detect(marked, SAMPLE_RATE, layers="deep")
     assert (deep.message, deep.layer, deep.key) == ("ab", "deep", KEY.fingerprint)
@@ -42,20 +44,54 @@ def test_both_layers_are_found_and_say_so(marker: ideaw.Marker, marked: NDArray[
     assert "in the deep layer" in str(deep)
 
 
-def test_the_deep_layer_is_only_written_where_it_is_asked_for(
-    marker: ideaw.Marker, host: NDArray[np.float32], marked: NDArray[np.float32]
+def test_an_snr_is_kept_by_the_fast_layer_alone(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
+    plain = marker.embed(host, SAMPLE_RATE, "ab", snr=38)
+    assert lowest_snr(host, plain, SAMPLE_RATE) >= 37.99
+    assert marker.detect(plain, SAMPLE_RATE, layers="deep", speeds="none").status == "none"
+    both = marker.embed(host[: 6 * SAMPLE_RATE], SAMPLE_RATE, "ab", snr=38, layers="fast,deep")
+    assert lowest_snr(host[: 6 * SAMPLE_RATE], both, SAMPLE_RATE) < 30
+
+
+def test_audio_in_which_no_deep_mark_is_found_does_not_get_one(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
+    for seconds, layers in ((2.9, "fast"), (3.1, "fast,deep")):
+        piece = host[: int(seconds * SAMPLE_RATE)]
+        asked = marker.embed(piece, SAMPLE_RATE, "ab", layers=layers)
+        assert np.array_equal(marker.embed(piece, SAMPLE_RATE, "ab"), asked)
+
+
+def test_a_quieter_mark_is_quieter_in_both_layers(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
+    usual, piece = marker.card.audibility, host[: 6 * SAMPLE_RATE]
+
+    def heard(audibility: float) -> float:
+        marked = marker.embed(piece, SAMPLE_RATE, "ab", audibility=audibility)
+        return modulation_audibility(piece, marked).percentile_99
+
+    assert heard(usual - 6) < heard(usual) - 3
+    assert heard(usual + 6) == pytest.approx(heard(usual), abs=0.5)
+
+
+def test_a_live_stream_is_marked_in_the_fast_layer_alone(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
+    piece = host[: 6 * SAMPLE_RATE]
+    asked = np.concatenate(list(marker.embed_stream([piece], SAMPLE_RATE, "ab", layers="fast")))
+    assert np.array_equal(np.concatenate(list(marker.embed_stream([piece], SAMPLE_RATE, "ab"))), asked)
+
+
+def test_a_file_of_a_law_gets_the_fast_layer_alone(
+    marker: ideaw.Marker, host: NDArray[np.float32], tmp_path: Path
 ) -> None:
-    plain = marker.embed(host, SAMPLE_RATE, "ab")
-    assert marker.detect(plain, SAMPLE_RATE, layers="deep").status == "none"
-    assert not np.array_equal(plain, marked)
-    assert marker.detect(marked, SAMPLE_RATE).layer == "fast"
+    source, target = tmp_path / "in.wav", tmp_path / "out.wav"
+    soundfile.write(source, host[: 6 * SAMPLE_RATE], SAMPLE_RATE, subtype="ULAW")
+    marker.embed_file(source, target, "ab")
+    assert marker.detect_file(target).message == "ab"
+    with pytest.raises(ideaw.AudioError, match="linear PCM"):
+        marker.embed_file(source, target, "ab", layers="deep")
 
 
 @pytest.mark.slow
 def test_a_telephone_call_leaves_the_deep_layer_alone(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
     after = gsm(marked).astype(np.float32)
-    assert not marker.detect(after, SAMPLE_RATE).found
-    detection = marker.detect(after, SAMPLE_RATE, layers="fast,deep", expected=["ab"])
+    assert not marker.detect(after, SAMPLE_RATE, layers="fast").found
+    detection = marker.detect(after, SAMPLE_RATE)
     assert (detection.message, detection.layer) == ("ab", "deep")
 
 
@@ -131,11 +167,21 @@ def test_streams_are_marked_and_searched(marker: ideaw.Marker, host: NDArray[np.
     marked = np.concatenate(out)
     assert len(marked) == len(long)
     assert marker.detect(marked, SAMPLE_RATE).message == "ab"
-    answers = list(
-        marker.detect_stream([marked[i : i + 9_000] for i in range(0, len(marked), 9_000)], SAMPLE_RATE, layers="deep")
+    called = gsm(marked).astype(np.float32)  # in which nothing is left of the fast layer
+    heard = [called[start : start + 9_000] for start in range(0, len(called), 9_000)]
+    for layers in ("deep", "fast,deep"):
+        answers = list(marker.detect_stream(heard, SAMPLE_RATE, layers=layers))
+        assert (answers[-1].message, answers[-1].layer) == ("ab", "deep")
+        assert len(answers) > 3
+
+
+def test_a_stream_with_both_layers_is_told_by_the_fast_one_at_once(
+    marker: ideaw.Marker, marked: NDArray[np.float32]
+) -> None:
+    first = next(
+        marker.detect_stream([marked[start : start + 8_000] for start in range(0, 96_000, 8_000)], SAMPLE_RATE)
     )
-    assert answers[-1].message == "ab"
-    assert len(answers) > 3
+    assert (first.message, first.layer) == ("ab", "fast")
 
 
 def test_a_stream_comes_out_in_time(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:

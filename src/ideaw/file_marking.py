@@ -6,7 +6,7 @@ whatever happens before leaves nothing behind and the input untouched.
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -29,7 +29,7 @@ from ideaw.errors import AlreadyMarkedError, LostMarkError
 from ideaw.keys import PUBLIC, Key
 from ideaw.layered_detector import LayeredDetector
 from ideaw.layered_embedder import EmbedRequest
-from ideaw.layers import Layer
+from ideaw.layers import Layer, default_layers
 from ideaw.payload.message import Message
 from ideaw.read_back import ReadBack
 
@@ -43,6 +43,7 @@ class FileMarking:
 
     Attributes:
         request: what is written, and how.
+        keeps_layers: whether its layers were asked for; otherwise each sound has what suits it.
         verify: whether it is to be found in what was written before that is handed over.
         respected: keys over whose marks no other is put; empty: over any.
         longest: most seconds of audio that are taken; None: any.
@@ -50,6 +51,7 @@ class FileMarking:
     """
 
     request: EmbedRequest
+    keeps_layers: bool
     verify: bool
     respected: Sequence[Key]
     longest: float | None
@@ -118,14 +120,21 @@ class FileMarking:
     ) -> MarkLevel:
         """Mark a sound, more strongly where it is short and cannot be read back else; the level that was taken."""
         with open_audio(source, track) as opened:
-            length, rate = opened.num_samples, opened.rate
-        *weaker, strongest = self.request.attempts(None if length is None or not self.verify else length / rate)
+            seconds = None if opened.num_samples is None else opened.num_samples / opened.rate
+            request = self._request_for(seconds, stored_companding(target, opened.encoding))
+        *weaker, strongest = request.attempts(seconds if self.verify else None)
         for request in weaker:
             with suppress(LostMarkError):
                 self._mark_as(request, source, track, target, into, progress)
                 return request.checked_level
         self._mark_as(strongest, source, track, target, into, progress)
         return strongest.checked_level
+
+    def _request_for(self, seconds: float | None, companding: str | None) -> EmbedRequest:
+        """What is written to a sound of so many seconds, in values of a law if there is one."""
+        if self.keeps_layers:
+            return self.request
+        return replace(self.request, layers=default_layers(self.request.level[0], seconds, companding))
 
     def _mark_as(
         self,

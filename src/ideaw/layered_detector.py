@@ -4,6 +4,7 @@ Every layer that may be asked spends its share of the error budget, so p-values 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,7 +55,7 @@ class DeepDetector:
             length += len(block)
             search.push(resampler.push(block))
         search.push(resampler.finish(network_length(length, rate)))
-        return self._decide(search, search.finish(), length / rate)
+        return self.decide(search, search.finish(), length / rate)
 
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
         """Answers every `latency_seconds`, and the final one.
@@ -63,25 +64,21 @@ class DeepDetector:
             AudioError: a block is no audio or differs from the first; or the latency is too short.
         """
         check_latency(latency_seconds, MIN_STREAM_ANSWER_SECONDS)
-        search = DeepSearch(self._wanted, self._layers, "none", FILE_P)
-        resampler, length, answered = None, 0, 0
+        listener, answered = self.listen(rate), 0
         for _, block in check_stream(blocks):
-            resampler = resampler or Resampler(rate, SAMPLE_RATE, block.shape[1])
-            length += len(block)
-            with single_threaded_blas():
-                search.push(resampler.push(block))
-                due = length - answered >= latency_seconds * rate
-                answer = self._decide(search, search.answer(), length / rate) if due else None
-            if answer is not None:
-                answered = length
-                yield answer
-        with single_threaded_blas():
-            if resampler is not None:
-                search.push(resampler.finish(network_length(length, rate)))
-            answer = self._decide(search, search.finish(), length / rate)
-        yield answer
+            listener.push(block)
+            if listener.length - answered >= latency_seconds * rate:
+                answered = listener.length
+                yield listener.answer()
+        listener.finish()
+        yield listener.answer()
 
-    def _decide(self, search: DeepSearch, finding: DeepFinding, seconds: float) -> Detection:
+    def listen(self, rate: int) -> "DeepListener":
+        """A search of a stream at `rate` Hz, which is pushed."""
+        return DeepListener(self, DeepSearch(self._wanted, self._layers, "none", FILE_P), rate)
+
+    def decide(self, search: DeepSearch, finding: DeepFinding, seconds: float) -> Detection:
+        """The answer for audio of so many seconds."""
         limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
         if finding.p_value >= limit:
             return Detection("none", None, finding.p_value, [], ())
@@ -93,6 +90,37 @@ class DeepDetector:
         p = reported_p(finding.p_value, key)
         name = None if content is None else key.fingerprint
         return Detection(status, content, p, [segment], (), name, finding.playback.tempo, "deep")
+
+
+class DeepListener:
+    """The search for deep marks in a stream: answers for what was pushed so far, each a trial of its own."""
+
+    def __init__(self, detector: DeepDetector, search: DeepSearch, rate: int) -> None:
+        self._detector, self._search, self._rate = detector, search, rate
+        self._resampler: Resampler | None = None
+        self._final: DeepFinding | None = None
+        self.length = 0
+        """Samples per channel that were pushed."""
+
+    @single_threaded_blas()
+    def push(self, block: NDArray[np.floating]) -> None:
+        """Go on with `(n, channels)` samples."""
+        self._resampler = self._resampler or Resampler(self._rate, SAMPLE_RATE, block.shape[1])
+        self.length += len(block)
+        self._search.push(self._resampler.push(block))
+
+    @single_threaded_blas()
+    def finish(self) -> None:
+        """There is no more."""
+        if self._resampler is not None:
+            self._search.push(self._resampler.finish(network_length(self.length, self._rate)))
+        self._final = self._search.finish()
+
+    @single_threaded_blas()
+    def answer(self) -> Detection:
+        """The answer so far, or the final one."""
+        finding = self._search.answer() if self._final is None else self._final
+        return self._detector.decide(self._search, finding, self.length / self._rate)
 
 
 class LayeredDetector:
@@ -140,16 +168,28 @@ class LayeredDetector:
         return most_telling(answers)
 
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
-        """Answers for the mix of blocks at `rate` Hz every few seconds, and the final one; of one layer.
+        """Answers for the mix of blocks at `rate` Hz every few seconds, and the final one.
 
         Raises:
-            IdeawError: two layers are asked for, or as `Detector.detect_stream`.
+            IdeawError: as `Detector.detect_stream`.
         """
-        if self._fast is not None and self._deep is not None:
-            raise IdeawError("a stream is searched for one layer at a time; give fast or deep")
-        detector = self._deep or self._fast
-        assert detector is not None
-        yield from detector.detect_stream(blocks, rate, latency_seconds)
+        if self._fast is None:
+            assert self._deep is not None
+            yield from self._deep.detect_stream(blocks, rate, latency_seconds)
+        elif self._deep is None:
+            yield from self._fast.detect_stream(blocks, rate, latency_seconds)
+        else:
+            listener = self._deep.listen(rate)
+            for answer in self._fast.detect_stream(_overheard(blocks, listener), rate, latency_seconds):
+                yield answer if answer.found else most_telling([answer, listener.answer()])
+
+
+def _overheard(blocks: Iterable[ArrayLike], listener: DeepListener) -> Iterator[NDArray[Any]]:
+    """The same blocks, which a listener hears too."""
+    for array, block in check_stream(blocks):
+        listener.push(block)
+        yield array
+    listener.finish()
 
 
 def check_expected(messages: Sequence[MessageLike]) -> list[Message]:

@@ -22,6 +22,7 @@ from ideaw.deep.embedder import (
     DeepSettings,
     choose_start,
 )
+from ideaw.deep.gains import TARGET_DB
 from ideaw.deep.signs import PERIOD_TILES, KeyPattern
 from ideaw.deep.words import MIN_SECONDS_OF_BYTES, Word
 from ideaw.engine.embedder import MIN_WHOLE_LATENCY_SECONDS, WAIT_BEYOND_BLOCK_SECONDS, Embedder
@@ -46,7 +47,8 @@ class EmbedRequest:
         network, channels, key: the model, and where marks of the key lie.
         message: what to write.
         layers: where to write it.
-        level: SNR or audibility of the network's mark, as they were asked for.
+        level: SNR or audibility of the network's mark, as they were asked for; where it is to be quieter than usual,
+            the deep one is so too.
     """
 
     network: Network
@@ -151,7 +153,7 @@ class EmbedRequest:
             if companding is not None:
                 raise AudioError("A-law and µ-law files hold no deep layer; ask for the fast one, or write linear PCM")
             tiles = BLOCK_TILES if latency is None else STREAM_BLOCK_TILES
-            settings = DeepSettings(rate, channels, step, tiles)
+            settings = DeepSettings(rate, channels, step, tiles, self._deep_target)
             stages.append(DeepEmbedder(self._pattern, self._word(seconds), settings, first_tile))
         if "fast" in self.layers:
             stages.append(self._start_fast(rate, channels, step, companding, latency))
@@ -171,6 +173,12 @@ class EmbedRequest:
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
         mark = self.network, self.channels, self.plan.period_payloads, settings
         return Embedder(*mark) if latency is None or whole else LiveEmbedder(*mark, latency)
+
+    @property
+    def _deep_target(self) -> float:
+        """dB of modulation over what is just heard: less where the network's mark is to be quieter too, never more."""
+        audibility = self.checked_level[1]
+        return TARGET_DB + (0.0 if audibility is None else min(0.0, audibility - self.network.card.audibility))
 
     @property
     def _pattern(self) -> KeyPattern:

@@ -15,8 +15,26 @@ Layer: TypeAlias = Literal["fast", "deep"]
 LayersLike: TypeAlias = Sequence[Layer] | str
 """Layers as callers give them: names, or one string with commas between them."""
 
-DEFAULT_LAYERS: tuple[Layer, ...] = ("fast",)
-"""What is written and looked for where nothing else is asked."""
+ALL_LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""What is written where the level is set by hearing, and looked for where nothing else is asked."""
+
+FAST_ALONE: tuple[Layer, ...] = ("fast",)
+"""What is written where an SNR is promised of all that is added, and in live streams."""
+
+MIN_DEEP_SECONDS = 3.0
+"""Least audio that gets the deep layer unasked: less would be changed as much, and hardly ever be found."""
+
+
+def default_layers(snr: float | None, seconds: float | None = None, companding: str | None = None) -> tuple[Layer, ...]:
+    """The layers of whole audio where none are asked for.
+
+    Args:
+        snr: what was asked for, which changes of loudness would not keep.
+        seconds: length of the audio, if it is known.
+        companding: the law whose values the samples have, which changes of loudness would leave.
+    """
+    short = seconds is not None and seconds < MIN_DEEP_SECONDS
+    return FAST_ALONE if short or snr is not None or companding is not None else ALL_LAYERS
 
 
 def check_layers(layers: Sequence[str] | str) -> tuple[Layer, ...]:
@@ -27,11 +45,11 @@ def check_layers(layers: Sequence[str] | str) -> tuple[Layer, ...]:
     """
     names = [name.strip() for name in layers.split(",")] if isinstance(layers, str) else list(layers)
     for name in names:
-        if name not in get_args(Layer):
-            raise IdeawError(f"layer {name!r} is not known; give {', '.join(get_args(Layer))}, or both")
+        if name not in ALL_LAYERS:
+            raise IdeawError(f"layer {name!r} is not known; give {', '.join(ALL_LAYERS)}, or both")
     if not names:
-        raise IdeawError(f"no layer is given; give {', '.join(get_args(Layer))}, or both")
-    return tuple(known for known in get_args(Layer) if known in names)
+        raise IdeawError(f"no layer is given; give {', '.join(ALL_LAYERS)}, or both")
+    return tuple(known for known in ALL_LAYERS if known in names)
 
 
 class Stages:

@@ -27,7 +27,7 @@ from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
 from ideaw.layered_detector import LayeredDetector, check_expected
 from ideaw.layered_embedder import EmbedRequest
-from ideaw.layers import DEFAULT_LAYERS, LayersLike, check_layers
+from ideaw.layers import ALL_LAYERS, FAST_ALONE, LayersLike, check_layers, default_layers
 from ideaw.models import find_model
 from ideaw.payload.message import Message, MessageLike
 from ideaw.results import Detection
@@ -80,7 +80,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike | None = None,
         progress: Progress | None = None,
     ) -> NDArray[Any]:
         """Samples, of the same shape and type, with the message in every second or spread over as many as it needs.
@@ -92,7 +92,8 @@ class Marker(SegmentMarker):
             audibility: dB of noise to mask that hearing sets the level to (None: the card's, and up to 6 dB more where
                 less than two seconds cannot be read else); lower is quieter.
             layers: of the mark: "fast", the network's, whose level `snr` or `audibility` sets, and "deep", in the
-                loudness of bands, which survives codecs that draw audio anew; hearing sets its level.
+                loudness of bands, which survives codecs that draw audio anew; hearing sets its level (None: both in
+                three seconds or more, and "fast" alone where `snr` is given, which "deep" does not keep).
 
         Raises:
             AudioError: the samples cannot be marked, the mark would round or clip away, or less than a second cannot
@@ -101,8 +102,11 @@ class Marker(SegmentMarker):
             IdeawError: `snr` or `audibility` is out of range, or both are given; a layer is not known.
         """
         floats = as_float(array := np.asarray(samples))
-        rate, request = check_samples(floats, rate), self._request(message, layers, (snr, audibility))
-        request.check_seconds(seconds := len(array) / rate)
+        rate = check_samples(floats, rate)
+        seconds = len(array) / rate
+        layers = default_layers(snr, seconds) if layers is None else layers
+        request = self._request(message, layers, (snr, audibility))
+        request.check_seconds(seconds)
         first_tile = request.choose_start(split_blocks(floats, ARRAY_BLOCK_SECONDS * rate), rate, seconds)
         step = quantisation_step(array.dtype)
         results = []
@@ -144,15 +148,16 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike = FAST_ALONE,
         latency: float | None = None,
     ) -> EmbedStream:
         """Mark audio that arrives in blocks; what comes out, in blocks of other lengths, is as long as what went in.
 
         Args:
-            blocks, rate, message, snr, audibility, layers: as for `embed`; blocks of one type and number of channels.
-            latency: seconds after which a sample comes out at the latest (None: 0.1, or 0.13 at other rates than 16
-                kHz), 3 s later with a deep layer; more is faster, and from 3 on the stream is marked as an array is.
+            blocks, rate, message, snr, audibility: as for `embed`; blocks of one type and number of channels.
+            layers: as for `embed`; "deep" waits 3 s more, and is found later than in arrays.
+            latency: seconds after which a sample comes out at the latest, without a deep layer (None: 0.1, or 0.13 at
+                other rates than 16 kHz); more is faster, and from 3 on the stream is marked as an array is.
 
         Raises:
             IdeawError: as `embed`, after the last block what only the end can tell; or `latency` is too short.
@@ -166,7 +171,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike = FAST_ALONE,
         latency: float | None = None,
     ) -> EmbedStream:
         """A stream whose blocks are pushed, with the arguments of `embed_stream`."""
@@ -192,7 +197,7 @@ class Marker(SegmentMarker):
         *,
         snr: float | None = None,
         audibility: float | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike | None = None,
         longest: float | None = None,
         verify: bool = True,
         over: bool = False,
@@ -206,8 +211,9 @@ class Marker(SegmentMarker):
         Args:
             source, target: paths, or binary files; a source may be its content in bytes. The target's extension gives
                 its format; an open file gets that of the source.
-            message, snr, audibility, layers, longest, progress: as for `embed`, or see `Marker`.
-            verify: whether what was written is read back before it is handed over.
+            message, snr, audibility, layers, longest, progress: as for `embed`, or see `Marker`; A-law and µ-law files
+                hold no deep layer.
+            verify: whether what was written is read back before it is handed over: the fast layer, where it has one.
             over: whether to mark even over a mark of the marker's keys, the public one or one of `other_keys`.
             other_keys: further keys whose marks are respected.
             overwrite: whether a file at `target` may be replaced.
@@ -222,9 +228,9 @@ class Marker(SegmentMarker):
             AlreadyMarkedError: there is a mark already.
         """
         check_level(snr, audibility, self.card.audibility)
-        request = self._request(message, layers, (snr, audibility))
+        request = self._request(message, default_layers(snr) if layers is None else layers, (snr, audibility))
         respected = () if over else dict.fromkeys((*self._keys, PUBLIC, *map(require_key, other_keys)))
-        marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
+        marking = FileMarking(request, layers is not None, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
             source_path, target_path, spooled = places
             return marking.mark(source_path, target_path, into or spooled, progress)
@@ -236,7 +242,7 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
         progress: Progress | None = None,
     ) -> Detection:
@@ -247,7 +253,7 @@ class Marker(SegmentMarker):
             keys: whose marks are looked for (None: the marker's own key and its older ones).
             speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None:
                 all, but near for the deep layer, whose search of them takes long).
-            layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+            layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
 
         Raises:
@@ -278,15 +284,14 @@ class Marker(SegmentMarker):
         rate: float,
         *,
         keys: Sequence[Key] | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
         latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
         """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
         Args:
-            blocks, rate, keys, expected: as for `detect`; blocks of one number of channels.
-            layers: one of them.
+            blocks, rate, keys, layers, expected: as for `detect`; blocks of one number of channels.
             latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
@@ -300,7 +305,7 @@ class Marker(SegmentMarker):
         *,
         keys: Sequence[Key] | None = None,
         speeds: Speeds | None = None,
-        layers: LayersLike = DEFAULT_LAYERS,
+        layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
         longest: float | None = None,
         progress: Progress | None = None,

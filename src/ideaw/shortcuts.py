@@ -8,7 +8,7 @@ from ideaw.audio.spool import AudioInput, AudioOutput
 from ideaw.engine.gain import MarkLevel
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
-from ideaw.layers import DEFAULT_LAYERS, LayersLike
+from ideaw.layers import ALL_LAYERS, LayersLike
 from ideaw.marker import load
 from ideaw.payload.message import MessageLike
 from ideaw.results import Detection
@@ -22,7 +22,7 @@ def embed_file(
     model: str | None = None,
     snr: float | None = None,
     audibility: float | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
     verify: bool = True,
     over: bool = False,
     overwrite: bool = True,
@@ -38,7 +38,7 @@ def embed_file(
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         snr: dB that every second of every channel keeps at least, instead of `audibility`.
         audibility: dB of noise to mask that hearing sets the level to (None: the card's); lower is quieter.
-        layers: of the mark: "fast", "deep" or both, as `Marker.embed` explains.
+        layers: of the mark: "fast", "deep" or both (None: both, or "fast" where `snr` is given); see `Marker.embed`.
         verify: whether what was written is read back before it is handed over.
         over: whether to mark even over a readable mark of the public key.
         overwrite: whether a file at `target` may be replaced.
@@ -77,7 +77,7 @@ def detect_file(
     model: str | None = None,
     keys: Sequence[Key] | None = None,
     speeds: Speeds | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike = ALL_LAYERS,
     expected: Sequence[MessageLike] = (),
     longest: float | None = None,
     progress: Progress | None = None,
@@ -90,7 +90,7 @@ def detect_file(
         keys: whose marks are looked for (None: the public key).
         speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None: all, but
             near for the deep layer).
-        layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
+        layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
         expected: messages that the deep layer is tested for by themselves.
         longest: seconds of audio that are searched at most (None: any length).
         progress: called with the share of the work that is done, 0 to 1.

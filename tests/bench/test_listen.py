@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Path:
-    written = listen.run(folder, tmp_path_factory.mktemp("page") / "new", seconds=SECONDS)
+    written = listen.run(folder, tmp_path_factory.mktemp("page") / "new", seconds=SECONDS, layers="fast")
     assert (written.clips, written.too_short) == (2, 1)
     return written.path
 
@@ -97,7 +97,7 @@ def test_the_page_holds_each_clip_plain_marked_and_with_an_anchor(page: Path, fo
         assert host.shape == marked.shape == anchor.shape == excerpt.shape
         inner = slice(rate // 10, -rate // 10)  # both ends fade
         assert np.abs(host - excerpt)[inner].max() < listen.LISTEN_STEP
-        expected = marker.embed(excerpt, rate, (1, 0, 1))
+        expected = marker.embed(excerpt, rate, (1, 0, 1), layers="fast")
         assert np.abs(marked - expected)[inner].max() < 2 * listen.LISTEN_STEP
         assert np.abs(anchor - host - 10 * (marked - host)).max() < 12 * listen.LISTEN_STEP
         assert all(version[0].any() == 0 for version in (host, marked, anchor))

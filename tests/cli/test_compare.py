@@ -131,7 +131,19 @@ def test_silence_has_no_perceived_quality_but_an_answer(tmp_path: Path, speech: 
     assert highest > 20
     assert max(told.pop("noise_to_mask_over_time")) == pytest.approx(highest, abs=0.06)
     assert told.pop("most_audible_seconds") < 2
-    none = dict.fromkeys(("snr", "lowest_snr", "pesq", "stoi", "before_onsets_dbfs", "before_onsets_seconds"))
+    none = dict.fromkeys(
+        (
+            "snr",
+            "lowest_snr",
+            "noise_snr",
+            "modulation",
+            "highest_modulation",
+            "pesq",
+            "stoi",
+            "before_onsets_dbfs",
+            "before_onsets_seconds",
+        )
+    )
     assert told == none | {"onsets": 0, "digital_silence_changed": True, "equal": False}
 
 

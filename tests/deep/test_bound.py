@@ -8,7 +8,7 @@ import ideaw
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.deep.bands import NUM_MEL_BANDS
 from ideaw.deep.bound import log_p_any, log_p_given
-from ideaw.deep.decode import decode, fold
+from ideaw.deep.decode import decode, decode_near, fold
 from ideaw.deep.loudness import EvidenceStream
 from ideaw.deep.search import PIECES_SHARE, SPEEDS_SHARE, WHOLE_SHARE, DeepSearch, Wanted
 from ideaw.deep.signs import PERIOD_CELLS, PERIOD_TILES, TILE_CELLS, KeyPattern
@@ -50,10 +50,11 @@ def hosts(speech: NDArray[np.float32], strings: NDArray[np.float32]) -> dict[str
 
 @pytest.mark.slow
 def test_no_key_of_thousands_exceeds_the_bound_by_accident(hosts: dict[str, NDArray[np.floating]]) -> None:
+    frames = np.arange(0, PERIOD_CELLS, TILE_CELLS)
     keys, given = _keys(340), [Word(2, bytes([number, 7])) for number in range(50)]
     for name, audio in hosts.items():
         folded = _folded(audio)
-        either = np.array([[d.log_p for d in decode(folded, KeyPattern(key), given, TILE_CELLS)] for key in keys])
+        either = np.array([[d.log_p for d in decode_near(folded, frames, KeyPattern(key), given)] for key in keys])
         for bound in either.T:
             for level in (0.5, 0.1, 0.02):
                 # A bound at `level` is reached by at most that share of keys, up to 4 sigmas of counting.

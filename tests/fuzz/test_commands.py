@@ -53,7 +53,7 @@ def test_samples_at_their_limits(tmp_path: Path, speech: np.ndarray) -> None:
         (np.append(-np.inf, speech), "NaN or infinite"),
     ]:
         sf.write(source, samples, 16_000, subtype="DOUBLE")
-        ran = run("embed", source, target, "-m", "hey")
+        ran = run("embed", source, target, "-m", "hey", "--layers", "fast")  # the deep one makes room below full scale
         if line is None:
             assert ran.code == 0
             assert run("detect", target).code == 0

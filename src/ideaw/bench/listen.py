@@ -24,13 +24,13 @@ from ideaw.bench.cache import write_text
 from ideaw.bench.corpus import SHORT_MESSAGE, evenly_spaced, list_audio_files
 from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import AudioError, FileError
-from ideaw.layers import DEFAULT_LAYERS, LayersLike
+from ideaw.layers import Layer, LayersLike, check_layers, default_layers
 from ideaw.marker import Marker, load
 
 LISTEN_FILE = "listen.html"
 
-ANCHOR_DB = 20.0
-"""dB by which the residual of the anchor is louder than the mark's."""
+ANCHOR_DB, DEEP_ANCHOR_DB = 20.0, 10.0
+"""dB by which the residual of the anchor is louder than the mark's, without a deep layer and with one."""
 
 LISTEN_STEP = 2.0**-19
 """Samples are rounded to 20 bits: 120 dB below full scale nobody hears it, and the page is a quarter smaller."""
@@ -67,7 +67,7 @@ def run(
     seconds: float = 6.0,
     progress: Progress | None = None,
     audibility: float | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> Page:
     """Write the listening test of the files under `data` as `listen.html` into the folder `out`.
 
@@ -75,7 +75,7 @@ def run(
         data, out, model, progress: As for the other benchmarks; `out` is made if it does not exist.
         snr: In dB, that every second keeps at least, instead of the audibility.
         audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
-        layers: Of the mark that is listened to.
+        layers: Of the mark that is listened to; None for those that are written by default.
         limit: At most so many files, evenly spaced among those that are long enough.
         seconds: Of each clip, taken from the middle of its file.
 
@@ -104,7 +104,7 @@ def write_page(
     level: MarkLevel = (None, None),
     progress: Progress | None = None,
     home: str | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> None:
     """Write the listening test as the file `page`.
 
@@ -114,20 +114,21 @@ def write_page(
         seconds, progress: As for `run`.
         level: SNR and audibility, as for `run`.
         home: Address of the page that the test belongs to, for a link.
-        layers: Of the mark that is listened to.
+        layers: Of the mark that is listened to; None for those that are written by default.
 
     Raises:
         FileError, AudioError: As `run`.
     """
     snr, audibility = level = check_level(*level, marker.card.audibility)
-    clips = []
+    written = default_layers(snr, seconds) if layers is None else check_layers(layers)
+    anchor_db, clips = _anchor_db(written), []
     for name, path in named.items():
-        clip = make_versions(marker, path, seconds, level, layers)
+        clip = make_versions(marker, path, seconds, level, written)
         about = {"name": name, "rate": clip.rate, "snr": round(clip.snr, 2)}
         clips.append(about | {version: _flac(samples, clip.rate) for version, samples in clip.sounds.items()})
         if progress:
             progress(len(clips) / len(named))
-    content = {"model": marker.card.name, "snr": snr, "audibility": audibility, "anchor_db": ANCHOR_DB, "clips": clips}
+    content = {"model": marker.card.name, "snr": snr, "audibility": audibility, "anchor_db": anchor_db, "clips": clips}
     identity = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]  # answers belong to what was heard
     data = json.dumps({"id": identity, "home": home, **content})
     template = resources.files("ideaw.bench.reports").joinpath(LISTEN_FILE).read_text("utf-8")
@@ -139,19 +140,20 @@ def make_versions(
     path: Path,
     seconds: float,
     level: MarkLevel = (None, None),
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
 ) -> Versions:
-    """The middle of a file: plain, marked, and with a mark louder by `ANCHOR_DB`; arguments and errors as of `run`.
+    """The middle of a file: plain, marked, and with a louder mark; arguments and errors as of `run`.
 
     Where the anchor would clip, all three are made fainter by the same factor. All fade in and out alike.
     """
     host, rate = excerpt(path, seconds)
+    layers = default_layers(level[0], seconds) if layers is None else check_layers(layers)
     try:
         marked = marker.embed(host, rate, SHORT_MESSAGE, snr=level[0], audibility=level[1], layers=layers)
     except AudioError as problem:
         raise AudioError(f"{path}: {problem}") from problem
     residual = marked - host
-    gains = {"host": 0, "marked": 1, "anchor": 10 ** (ANCHOR_DB / 20)}
+    gains = {"host": 0, "marked": 1, "anchor": 10 ** (_anchor_db(layers) / 20)}
     versions = {name: host + gain * residual for name, gain in gains.items()}
     peak = max(np.abs(version).max() for version in versions.values()) / (1 - LISTEN_STEP)
     count = round(_FADE_SECONDS * rate)
@@ -161,6 +163,10 @@ def make_versions(
     ratio = 10 * np.log10(np.square(host).sum() / np.square(residual).sum())
     rounded = {name: np.rint(version * envelope / LISTEN_STEP) * LISTEN_STEP for name, version in versions.items()}
     return Versions(rounded, rate, float(ratio))
+
+
+def _anchor_db(layers: tuple[Layer, ...]) -> float:
+    return DEEP_ANCHOR_DB if "deep" in layers else ANCHOR_DB
 
 
 def may_last(path: Path, seconds: float) -> bool:

@@ -92,6 +92,7 @@ def quality(
     model: options.Model = None,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
+    layers: options.MeasuredLayers = options.FAST_LAYER_NAME,
     json_file: JsonFile = None,
     limit: FileLimit = None,
 ) -> None:
@@ -101,7 +102,7 @@ def quality(
 
     _check(json_file)
     with console.progress("measuring quality") as progress:
-        table = run(data, model, snr, limit, progress, audibility)
+        table = run(data, model, snr, limit, progress, audibility, layers)
     _keep(json_file, table)
     sides = dict(table.by_kind)
     for kbps, kinds in ((MP3_KBPS, table.mp3), (HIGH_MP3_KBPS, table.mp3_128)):
@@ -120,7 +121,7 @@ def listen(
     model: options.Model = None,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    layers: options.WrittenLayers = None,
     limit: FileLimit = 10,
     seconds: Annotated[float, typer.Option(min=1, max=60, help="Seconds of each clip.")] = 6.0,
 ) -> None:
@@ -139,6 +140,7 @@ def files(
     model: options.Model = None,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
+    layers: options.MeasuredLayers = options.FAST_LAYER_NAME,
     json_file: JsonFile = None,
     limit: FileLimit = None,
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each clip.")] = 10.0,
@@ -148,7 +150,7 @@ def files(
 
     _check(json_file)
     with console.progress("measuring files") as progress:
-        table = run(data, model, snr, limit, progress, seconds=seconds, audibility=audibility)
+        table = run(data, model, snr, limit, progress, seconds=seconds, audibility=audibility, layers=layers)
     _keep(json_file, table)
     heads = ("edit", "clips", "message right", "95 %", "wrong message", "95 % ")
     rows = [

@@ -23,7 +23,11 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two recordings: SNR, PESQ, STOI, what can be heard and when; with --plot all of it as a picture."""
+    """Compare two recordings: SNR, PESQ, STOI, what can be heard and when; with --plot all of it as a picture.
+
+    Where bands only got louder or softer for a while, as by the deep layer, that is told as modulation, and noise to
+    mask is of what differs besides.
+    """
     if plot is not None:
         with extra("bench", "a plot"):
             from ideaw.quality import plots
@@ -48,12 +52,21 @@ def _rows(compared: Comparison) -> list[tuple[str, str]]:
         ("lowest SNR of a second", _decibels(compared.lowest_snr)),
         ("PESQ (wide band, 1 to 4.64)", pesq if isinstance(pesq, str) else f"{pesq:.2f}"),
         ("STOI (0 to 1)", stoi if isinstance(stoi, str) else f"{stoi:.4f}"),
-        ("noise to mask", NO_DIFFERENCE if compared.equal else f"{compared.ratio:+.1f} dB"),
+        ("SNR without slow changes of loudness", NO_DIFFERENCE if compared.equal else _decibels(compared.noise_snr)),
+        ("these changes, over what is just heard", _modulation(compared)),
+        ("noise to mask, without these changes", NO_DIFFERENCE if compared.equal else f"{compared.ratio:+.1f} dB"),
         ("below the masking curve, of all moments and bands", f"{100 * compared.audibility.masked:.1f} %"),
         ("most audible moment", NO_DIFFERENCE if compared.equal else f"{highest:+.1f} dB at {moment:.2f} s"),
         ("loudest just before an onset", _before_onsets(compared.starts)),
         ("digital silence", "changed" if compared.starts.silence_changed else "not changed"),
     ]
+
+
+def _modulation(compared: Comparison) -> str:
+    highest = compared.modulation.worst
+    if not np.isfinite(highest):
+        return NO_DIFFERENCE if compared.equal else "cannot be measured"
+    return f"{compared.modulation.percentile_99:+.1f} dB (of 99 % of all cells; the highest {highest:+.1f} dB)"
 
 
 def _before_onsets(starts: Onsets) -> str:

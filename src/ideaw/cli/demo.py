@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import ideaw
+from ideaw.audio.blocks import to_network_mono
 from ideaw.audio.formats import Encoding
 from ideaw.audio.read import read_audio
 from ideaw.audio.write import write_audio
@@ -16,7 +17,8 @@ from ideaw.cli import console, options
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Content, Message, layout
-from ideaw.quality.fidelity import lowest_snr, snr
+from ideaw.quality.loudness import masking_of_rest
+from ideaw.quality.modulation import modulation_audibility
 
 DEMO_TEXT = "IDEA"
 DEMO_MP3_KBPS = 64
@@ -87,10 +89,11 @@ def _show(folder: Path, model: str | None, threads: int | None) -> bool:
     marker.embed_file(source, marked, message)
     spent = time.perf_counter() - began
     samples = read_audio(marked).samples
-    overall, lowest = snr(original.samples, samples), lowest_snr(original.samples, samples, rate)
+    host, heard = (to_network_mono(audio, rate) for audio in (original.samples, samples))
+    noise, modulation = masking_of_rest(host, heard).ratio, modulation_audibility(host, heard)
     console.say(
-        f"marked    with {Message(message)} in {spent:.1f} s; "
-        f"SNR {overall:.1f} dB, {lowest:.1f} dB in the second where it is lowest"
+        f"marked    with {Message(message)} in {spent:.1f} s; noise {-noise:.1f} dB below what the music masks, "
+        f"slow changes of loudness {-modulation.percentile_99:.1f} dB below what is just heard in 99 % of it"
     )
 
     began = time.perf_counter()

@@ -58,7 +58,7 @@ def detect(
             show_default="all; near for the deep layer",
         ),
     ] = None,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    layers: options.SearchedLayers = options.ALL_LAYER_NAMES,
     expected: Annotated[
         list[str] | None,
         typer.Option(

@@ -14,11 +14,12 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.pcm_pipe import PcmForm
 from ideaw.audio.read import open_audio
 from ideaw.audio.spool import SPOOL
+from ideaw.audio.write import stored_companding
 from ideaw.cli import console, options, outputs, sources
 from ideaw.engine.gain import MarkLevel, check_level, describe_level
 from ideaw.errors import IdeawError, MessageError
 from ideaw.keys import Key
-from ideaw.layers import Layer, check_layers
+from ideaw.layers import Layer, check_layers, default_layers
 from ideaw.marker import Marker
 from ideaw.payload.message import Content, Message
 from ideaw.quality.fidelity import lowest_snr
@@ -47,7 +48,7 @@ def embed(
     hexadecimal: Annotated[bool, typer.Option("--hex", help="The message is bytes in hexadecimal digits.")] = False,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    layers: options.WrittenLayers = None,
     model: options.Model = None,
     key: options.KeyFile = None,
     other_keys: Annotated[
@@ -82,7 +83,7 @@ def embed(
     newest, *older = options.read_keys(key)
     marker = ideaw.load(model, key=newest, older_keys=older, threads=threads)
     check_level(snr, audibility, marker.card.audibility)
-    level, wanted = (snr, audibility), check_layers(layers)
+    level, wanted = (snr, audibility), None if layers is None else check_layers(layers)
     work = _Marking(marker, content, message, level, wanted, respected, over, overwrite, verify, form)
     if num_skipped:
         console.complain(f"{num_skipped} files are no audio by their names, and are left out")
@@ -122,7 +123,7 @@ class _Marking:
     content: Content
     written_message: str
     level: MarkLevel
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...] | None
     respected: list[Key]
     over: bool
     overwrite: bool
@@ -141,24 +142,28 @@ class _Marking:
         measured = None
         if task.source == sources.PIPE:
             with sources.piped_in(self.pcm) as source:
+                layers = self._suited_layers(source, task.target)
                 level = self._mark_piped(source, task.target, progress)
         elif task.target == sources.PIPE:
+            layers = self._suited_layers(task.source, task.source)
             level = self._embed(task.source, sources.piped_out(), progress)
         else:
+            layers = self._suited_layers(task.source, task.target)
             level = self._embed(task.source, task.target, progress)
             measured = _lowest_snr(task.source, task.target)
         written = {"file": str(task.target), "message": self.written_message, "kind": message_kind(self.content)}
         taken = dict(zip(("snr", "audibility"), level, strict=True))
         finite = None if measured is None or np.isinf(measured) else round(measured, 2)
-        measures = {"lowest_snr": finite, "layers": list(self.layers)}
+        measures = {"lowest_snr": finite, "layers": list(layers)}
         return written | {"model": self.marker.card.name} | taken | measures
 
     def describe(self, answer: dict[str, Any]) -> str:
         """The same for people."""
         level = describe_level(answer["snr"], answer["audibility"])
-        how = [level if "fast" in self.layers else "at a level set by hearing"]
-        if "deep" in self.layers:
-            how.append("in a deep layer too" if len(self.layers) > 1 else "in the deep layer")
+        layers = answer["layers"]
+        how = [level if "fast" in layers else "at a level set by hearing"]
+        if "deep" in layers:
+            how.append("in a deep layer too" if len(layers) > 1 else "in the deep layer")
         if answer["lowest_snr"] is not None:
             how.append(f"lowest SNR of a second {answer['lowest_snr']:.1f} dB")
         elif answer["file"] != str(sources.PIPE):
@@ -166,6 +171,15 @@ class _Marking:
         if not self.verify:
             how.append("not read back")
         return f"{answer['file']}: {'holds' if self.verify else 'was given'} {Message(self.content)}, {', '.join(how)}"
+
+    def _suited_layers(self, source: Path, target: Path) -> tuple[Layer, ...]:
+        """The layers that were asked for, or else those that the first sound of a file gets."""
+        if self.layers is not None:
+            return self.layers
+        with open_audio(source) as opened:
+            seconds = None if opened.num_samples is None else opened.num_samples / opened.rate
+            law = None if target == sources.PIPE else stored_companding(target, opened.encoding)
+        return default_layers(self.level[0], seconds, law)
 
     def _mark_piped(self, source: Path, target: Path, progress: Progress | None) -> MarkLevel:
         """Mark what came through a pipe; bare PCM goes out as bare PCM."""

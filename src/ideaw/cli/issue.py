@@ -41,7 +41,7 @@ def issue(
     ] = None,
     snr: options.Snr = None,
     audibility: options.Audibility = None,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+    layers: options.WrittenLayers = None,
     model: options.Model = None,
     key: options.KeyFile = None,
     over: Annotated[bool, typer.Option("--over", help="Mark even what carries a readable mark already.")] = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ideaw.keys import PUBLIC, Key
-from ideaw.layers import DEFAULT_LAYERS
+from ideaw.layers import ALL_LAYERS, FAST_ALONE
 from ideaw.models import DEFAULT_MODEL
 
 Model = Annotated[
@@ -53,14 +53,26 @@ KeyFiles = Annotated[
 Threads = Annotated[
     int | None, typer.Option(metavar="N", help="Threads of the network, 1 or more.", show_default="all cores")
 ]
-DEFAULT_LAYER_NAMES = ",".join(DEFAULT_LAYERS)
-Layers = Annotated[
-    str,
+ALL_LAYER_NAMES, FAST_LAYER_NAME = ",".join(ALL_LAYERS), FAST_ALONE[0]
+LAYERS_HELP = "fast, the network's; deep, which survives codecs that draw audio anew; or fast,deep."
+"""What help texts say about layers."""
+
+WrittenLayers = Annotated[
+    str | None,
     typer.Option(
+        "--layers",
         metavar="NAMES",
-        help="Layers of the mark: fast, the network's; deep, which survives codecs that draw audio anew; or fast,deep.",
+        help=f"Layers of the mark: {LAYERS_HELP} An SNR is kept by fast alone.",
+        show_default="both; fast with --snr, in less than 3 s, and in A-law and µ-law files",
     ),
 ]
+SearchedLayers = Annotated[
+    str,
+    typer.Option(
+        "--layers", metavar="NAMES", help=f"Layers to look for: {LAYERS_HELP} The second where the first is not found."
+    ),
+]
+MeasuredLayers = Annotated[str, typer.Option("--layers", metavar="NAMES", help=f"Layers of the mark: {LAYERS_HELP}")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Pcm = Annotated[
     str | None,

@@ -22,9 +22,13 @@ def verify(
         typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
     ] = None,
     speeds: Annotated[
-        Speed, typer.Option(help="Other speeds to try where no mark is found, as for `detect`.")
-    ] = Speed.NEAR,
-    layers: options.Layers = options.DEFAULT_LAYER_NAMES,
+        Speed | None,
+        typer.Option(
+            help="Other speeds to try where no mark is found, as for `detect`.",
+            show_default="all; near for the deep layer",
+        ),
+    ] = None,
+    layers: options.SearchedLayers = options.ALL_LAYER_NAMES,
     longest: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
@@ -61,7 +65,7 @@ def verify(
                     marker=marker,
                     keys=list(by_key),
                     roots=roots,
-                    speeds=speeds.value,
+                    speeds=None if speeds is None else speeds.value,
                     layers=layers,
                     longest=longest,
                     progress=progress,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.deep.bound import log_p_any, log_p_given
-from ideaw.deep.signs import PERIOD_CELLS, SYMBOLS_PER_BLOCK, TILE_CELLS, KeyPattern
+from ideaw.deep.signs import PERIOD_CELLS, PERIOD_TILES, SYMBOLS_PER_BLOCK, TILE_CELLS, KeyPattern
 from ideaw.deep.words import KINDS_OF_BYTES, Word, reed_muller
 
 MAX_WORD_ERROR = 1e-3
@@ -44,7 +44,7 @@ def fold(evidence: NDArray[np.float32], start: int = 0) -> NDArray[np.float32]:
 def decode(
     folded: NDArray[np.float32], pattern: KeyPattern, given: Sequence[Word] = (), cell_step: int = 1
 ) -> tuple[Decoding, Decoding]:
-    """The likeliest of all words, and the likeliest of the given ones, in folded evidence.
+    """The likeliest of all words, and the likeliest of the given ones, at any offset of folded evidence.
 
     Args:
         folded: (PERIOD_CELLS, bands).
@@ -52,28 +52,58 @@ def decode(
         given: words that are looked for by themselves.
         cell_step: of the 5 frames of a tile, every so manieth is tried as its centre.
     """
-    best, best_given = Decoding(), Decoding()
-    known = _GivenWords(given, pattern)
+    known, places = _GivenWords(given, pattern), TILE_CELLS * np.arange(PERIOD_TILES)
+    found = []
     for phase in range(0, TILE_CELLS, cell_step):
         tiles = folded[phase::TILE_CELLS]
-        length = float(np.sqrt(np.square(tiles, dtype=np.float64).sum()))
-        if length == 0:
-            continue
-        sums = pattern.demodulate(tiles)
-        for num_bytes, kinds in KINDS_OF_BYTES.items():
-            values = _correlate(sums, num_bytes, pattern.kind_masks[list(kinds)])
-            peaks = np.abs(values).max(-1)
-            totals = peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)
-            place = int(totals.argmax())
-            score = float(totals[place]) / length
-            if (log_p := log_p_any(score, num_bytes)) < best.log_p:
-                word, error = _read(values[place] / length, kinds)
-                best = Decoding(log_p, word, None, error, _offset(place, phase), score)
-            scores = known.scores(values, num_bytes) / length
-            if scores.size and (log_p := log_p_given(float(scores.max()), len(given))) < best_given.log_p:
-                place, which = divmod(int(scores.argmax()), scores.shape[1])
-                index = known.indices[num_bytes][which]
-                best_given = Decoding(log_p, given[index], index, 0.0, _offset(int(place), phase), float(scores.max()))
+        lengths = np.full(PERIOD_TILES, np.linalg.norm(tiles))
+        found.append(_decode_rows(pattern.demodulate(tiles), lengths, places + phase, pattern, known))
+    anything, given = zip(*found, strict=True)
+    return min(anything, key=_log_p), min(given, key=_log_p)
+
+
+def decode_near(
+    folded: NDArray[np.float32], frames: NDArray[np.int64], pattern: KeyPattern, given: Sequence[Word] = ()
+) -> tuple[Decoding, Decoding]:
+    """The same where only some offsets are looked at: those of `frames`, on which first tiles are centred."""
+    tiles = folded[(frames[:, None] + TILE_CELLS * np.arange(PERIOD_TILES)) % PERIOD_CELLS].reshape(len(frames), -1)
+    lengths = np.linalg.norm(tiles, axis=1)
+    return _decode_rows(tiles[:, pattern.order] * pattern.signs, lengths, frames, pattern, _GivenWords(given, pattern))
+
+
+def _decode_rows(
+    sums: NDArray[np.float32],
+    lengths: NDArray[np.floating],
+    frames: NDArray[np.int64],
+    pattern: KeyPattern,
+    known: "_GivenWords",
+) -> tuple[Decoding, Decoding]:
+    """The likeliest of all words and of the given ones in rows of demodulated evidence.
+
+    Args:
+        sums: (rows, NUM_TILES).
+        lengths: (rows,) root of the sum of squares of each.
+        frames: (rows,) frame on which the first tile of each is centred.
+        pattern: the key's.
+        known: the given words.
+    """
+    best, best_given = Decoding(), Decoding()
+    if not lengths.all():
+        return best, best_given
+    for num_bytes, kinds in KINDS_OF_BYTES.items():
+        values = _correlate(sums, num_bytes, pattern.kind_masks[list(kinds)])
+        peaks = np.maximum(values.max(-1), -values.min(-1))
+        totals = (peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)) / lengths
+        row = int(totals.argmax())
+        score = float(totals[row])
+        if (log_p := log_p_any(score, num_bytes)) < best.log_p:
+            word, error = _read(values[row] / np.float32(lengths[row]), kinds)
+            best = Decoding(log_p, word, None, error, _offset(frames[row]), score)
+        scores = known.scores(values, num_bytes) / lengths[:, None]
+        if scores.size and (log_p := log_p_given(float(scores.max()), len(known.words))) < best_given.log_p:
+            row, which = divmod(int(scores.argmax()), scores.shape[1])
+            index = known.indices[num_bytes][which]
+            best_given = Decoding(log_p, known.words[index], index, 0.0, _offset(frames[row]), float(scores.max()))
     return best, best_given
 
 
@@ -81,6 +111,7 @@ class _GivenWords:
     """Words that are looked for by themselves, by their length."""
 
     def __init__(self, words: Sequence[Word], pattern: KeyPattern) -> None:
+        self.words = words
         self.indices = {
             num_bytes: [index for index, word in enumerate(words) if len(word.data) == num_bytes]
             for num_bytes in KINDS_OF_BYTES
@@ -144,5 +175,9 @@ def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, fl
     return Word(kinds[first // width], bytes([first % width, *rest])), 1 - certainty
 
 
-def _offset(place: int, phase: int) -> int:
-    return (place * TILE_CELLS + phase - TILE_CELLS // 2) % PERIOD_CELLS
+def _offset(frame: np.int64) -> int:
+    return int(frame - TILE_CELLS // 2) % PERIOD_CELLS
+
+
+def _log_p(decoding: Decoding) -> float:
+    return decoding.log_p

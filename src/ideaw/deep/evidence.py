@@ -2,7 +2,7 @@
 
 Log energies of bands are whitened by modulation frequency and quefrency with the spectrum that speech has there,
 clipped, weighted by how loud they are, and matched to the shape of a tile; fast and fine patterns count less, because
-codecs pass less of them.
+codecs pass less of them. A small network (`refining.py`) then weighs it by what is around it.
 """
 
 from functools import cache
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, loud_share
+from ideaw.deep.refining import refine
 from ideaw.deep.signs import TILE_CELLS
 
 SILENT_DB, ABSENT_DB = 25.0, 50.0
@@ -19,6 +20,9 @@ SILENT_DB, ABSENT_DB = 25.0, 50.0
 
 CLIP_SIGMAS = 2.0
 """Standard deviations at which a whitened value is clipped, so that no moment decides alone."""
+
+MAX_SIGMAS = 3.0
+"""The same of what is shown to the network that refines evidence."""
 
 LEAST_DEVIATION = 0.3
 """Share of the median band's standard deviation below which a band's is not taken to be."""
@@ -34,7 +38,7 @@ SPEECH_SPECTRUM_FILE = "speech_spectrum.npy"
 `benchmarks/deep_spectrum.py`."""
 
 TINY_POWER = 1e-20
-"""Least power of which a logarithm is taken."""
+"""Least power that is divided by, or of which a logarithm is taken."""
 
 
 def log_energies(power: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -46,18 +50,30 @@ def log_energies(power: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def evidence(power: NDArray[np.float32]) -> NDArray[np.float32]:
     """(frames, NUM_MEL_BANDS) powers → evidence for the sign of a tile that is centred on each frame."""
+    white, share = whitened(power)
+    linear = match(white, share)
+    return refine(white, share, linear / (linear.std() + np.finfo(np.float32).tiny))
+
+
+def linear_evidence(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same without refining: a fraction of the work, for screening."""
+    return match(*whitened(power))
+
+
+def whitened(power: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(frames, NUM_MEL_BANDS) powers → whitened log energies, clipped; and how loud the tile around each frame is."""
     energies = log_energies(power)
-    length = -(-(len(energies) + 2 * CELLS_PER_SECOND // 5) // 64) * 64
-    whitening, matched = _filters(length)
-    cosines = _cosines()
-    spectrum = np.fft.rfft((energies - energies.mean(0)) @ cosines.T, length, axis=0) * whitening
-    white = (np.fft.irfft(spectrum, length, axis=0)[: len(energies)] @ cosines).astype(np.float32)
+    whitening, _ = _filters(_padded_length(energies))
+    white = _filter_quefrencies(energies - energies.mean(0), whitening)
     deviation = white.std(0)
     white /= np.maximum(deviation, LEAST_DEVIATION * np.median(deviation)) + np.finfo(np.float32).tiny
-    np.clip(white, -CLIP_SIGMAS, CLIP_SIGMAS, out=white)
-    white *= loud_share(_over_a_tile(power), power.mean(0))
-    spectrum = np.fft.rfft(white @ cosines.T, length, axis=0) * matched
-    return np.asarray(np.fft.irfft(spectrum, length, axis=0)[: len(energies)] @ cosines, np.float32)
+    return np.clip(white, -MAX_SIGMAS, MAX_SIGMAS), loud_share(_over_a_tile(power), power.mean(0))
+
+
+def match(white: NDArray[np.float32], share: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Whitened log energies and loudness, (frames, NUM_MEL_BANDS) each, matched to the shape of a tile."""
+    _, matched = _filters(_padded_length(white))
+    return _filter_quefrencies(np.clip(white, -CLIP_SIGMAS, CLIP_SIGMAS) * share, matched)
 
 
 def modulation_spectrum(energies: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -67,6 +83,18 @@ def modulation_spectrum(energies: NDArray[np.floating]) -> NDArray[np.float64]:
     starts = range(0, len(quefrencies) - 127, 64)
     spectra = [np.fft.rfft(quefrencies[start : start + 128] * window, axis=0) for start in starts]
     return np.asarray(np.mean(np.square(np.abs(spectra)), 0) / np.square(window).sum())
+
+
+def _filter_quefrencies(values: NDArray[np.float32], response: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(frames, NUM_MEL_BANDS) with every quefrency filtered by a column of `response` (frequencies, NUM_MEL_BANDS)."""
+    cosines, length = _cosines(), _padded_length(values)
+    spectrum = np.fft.rfft(values @ cosines.T, length, axis=0) * response
+    return np.asarray(np.fft.irfft(spectrum, length, axis=0)[: len(values)] @ cosines, np.float32)
+
+
+def _padded_length(values: NDArray[np.float32]) -> int:
+    """Frames of a transform: what is filtered rings for less than 0.4 s."""
+    return -(-(len(values) + 2 * CELLS_PER_SECOND // 5) // 64) * 64
 
 
 def _over_a_tile(power: NDArray[np.float32]) -> NDArray[np.float32]:

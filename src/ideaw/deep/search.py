@@ -7,6 +7,7 @@ it (a splice, or a mark in a part only), and for other speeds, tempos and pitche
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf, log
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,16 @@ from numpy.typing import NDArray
 from ideaw.audio.blocks import SampleBuffer
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.deep.bands import CELLS_PER_SECOND, NUM_MEL_BANDS, analyse, powers
-from ideaw.deep.decode import MAX_WORD_ERROR, Decoding, decode, fold
+from ideaw.deep.decode import MAX_WORD_ERROR, Decoding, decode, decode_near, fold
 from ideaw.deep.loudness import Chunk, EvidenceStream
-from ideaw.deep.signs import PERIOD_CELLS, KeyPattern
+from ideaw.deep.screening import screen
+from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
 from ideaw.deep.speeds import (
     EXCERPT_SECONDS,
     TEMPO_REFINEMENTS,
     Playback,
+    PlayedExcerpt,
     count_playbacks,
-    evidence_of,
     playbacks,
 )
 from ideaw.deep.words import Word
@@ -37,8 +39,20 @@ MIN_PIECE_CELLS = 3 * CELLS_PER_SECOND
 WHOLE_SHARE, PIECES_SHARE, SPEEDS_SHARE = 0.45, 0.05, 0.5
 """Shares of the error budget."""
 
-COARSE_CELL_STEP = 3
-"""Of the frames of a tile, every third is tried as its centre where many playbacks are; then all under the best."""
+SCREENED_PHASES = (0, 2)
+"""Of the five frames of a tile, those that are tried as its centre while playbacks are screened."""
+
+REFINED_FRAMES = np.arange(-2, 3)
+"""Frames around such a centre that are tried where that deserves it."""
+
+NUM_CANDIDATES = 12
+"""Playbacks and offsets of a key that deserve a look at whole words, and as many more for given ones."""
+
+NUM_TESTED = 4
+"""Of these, the ones that are tested, on refined evidence."""
+
+PIECE_CELL_STEP = 2
+"""Of the frames of a tile, every second is tried as its centre in pieces."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +168,7 @@ class DeepSearch:
         for start, stop in _pieces(cells):
             self._pieces += 1
             place = chunk.start + start
-            piece = self._test(fold(chunk.evidence[start:stop], place), place, chunk.start + stop, 0.0)
+            piece = self._test(fold(chunk.evidence[start:stop], place), place, chunk.start + stop, 0.0, PIECE_CELL_STEP)
             self._best_piece = min(self._best_piece, piece, key=_log_p)
 
     def _search_speeds(self, excerpt: NDArray[np.float32]) -> DeepFinding:
@@ -162,39 +176,48 @@ class DeepSearch:
         spectra = analyse(np.ascontiguousarray(excerpt.T)) if len(excerpt) > SAMPLE_RATE else None
         if spectra is None:
             return DeepFinding()
-        power = powers(spectra).sum(0)
+        played, tried = PlayedExcerpt(powers(spectra).sum(0)), playbacks(self._speeds)
+        tiles = played.tiles(tried, SCREENED_PHASES)
         spent = log(count_playbacks(self._speeds) / SPEEDS_SHARE)
-        coarse = self._best_playback(power, playbacks(self._speeds), spent, COARSE_CELL_STEP)
-        around = tuple(Playback(coarse.playback.tempo * factor, coarse.playback.pitch) for factor in TEMPO_REFINEMENTS)
-        return min(coarse, self._best_playback(power, around, spent, 1), key=_log_p)
-
-    def _best_playback(
-        self, power: NDArray[np.float32], tried: tuple[Playback, ...], spent: float, cell_step: int
-    ) -> DeepFinding:
+        promising: list[tuple[float, int, Playback, NDArray[np.int64]]] = []
+        for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True)):
+            for candidate in screen(tiles, pattern, words, NUM_CANDIDATES):
+                playback, phase = divmod(candidate.column, len(SCREENED_PHASES))
+                frames = candidate.place * TILE_CELLS + SCREENED_PHASES[phase] + REFINED_FRAMES
+                for factor in TEMPO_REFINEMENTS:
+                    refined = replace(tried[playback], tempo=tried[playback].tempo * factor)
+                    either = decode_near(played.folded(refined, linear=True), frames, pattern, words)
+                    promising.append((min(decoding.log_p for decoding in either), index, refined, frames))
         best = DeepFinding()
-        for playback, values in evidence_of(power, tried):
-            found = self._test(fold(values), 0, self._cells, spent, cell_step)
-            best = min(best, replace(found, playback=playback), key=_log_p)
+        for _, index, refined, frames in sorted(promising, key=itemgetter(0))[:NUM_TESTED]:
+            either = decode_near(played.folded(refined), frames, self._patterns[index], self._words[index][0])
+            found = replace(self._finding(either, index, 0, self._cells, spent), playback=refined)
+            best = min(best, found, key=_log_p)
         return best
 
     def _test(
         self, folded: NDArray[np.float32], start: int, stop: int, spent: float, cell_step: int = 1
     ) -> DeepFinding:
         """The best of all keys in folded evidence of frames `start` to `stop`; `spent` is ln of other trials."""
-        best = DeepFinding()
-        for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True)):
-            either = decode(folded, pattern, words, cell_step)
-            decoding = min(either, key=lambda decoding: decoding.log_p)
-            tests = 2 if words else 1
-            finding = DeepFinding(
-                decoding.log_p + spent + log(self._trials * tests),
-                decoding,
-                index,
-                start / CELLS_PER_SECOND,
-                stop / CELLS_PER_SECOND,
-            )
-            best = min(best, finding, key=_log_p)
-        return best
+        findings = [
+            self._finding(decode(folded, pattern, words, cell_step), index, start, stop, spent)
+            for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True))
+        ]
+        return min(findings, key=_log_p)
+
+    def _finding(
+        self, either: tuple[Decoding, Decoding], key_index: int, start: int, stop: int, spent: float
+    ) -> DeepFinding:
+        """The likelier of any word and a given one, with everything counted; arguments as `_test` has them."""
+        decoding = min(either, key=lambda decoding: decoding.log_p)
+        tests = 2 if self._words[key_index][0] else 1
+        return DeepFinding(
+            decoding.log_p + spent + log(self._trials * tests),
+            decoding,
+            key_index,
+            start / CELLS_PER_SECOND,
+            stop / CELLS_PER_SECOND,
+        )
 
 
 def _pieces(cells: int) -> Iterator[tuple[int, int]]:

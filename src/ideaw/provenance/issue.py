@@ -27,7 +27,7 @@ from ideaw.audio.write import check_distinct
 from ideaw.engine.gain import MarkLevel
 from ideaw.errors import CredentialError, IdeawError
 from ideaw.keys import Key
-from ideaw.layers import DEFAULT_LAYERS, LayersLike
+from ideaw.layers import LayersLike
 from ideaw.marker import Marker, load
 from ideaw.modem.fec import FORMAT_VERSION
 from ideaw.provenance.credentials import Signer
@@ -85,7 +85,7 @@ def issue_file(
     data: dict[str, Any] | None = None,
     snr: float | None = None,
     audibility: float | None = None,
-    layers: LayersLike = DEFAULT_LAYERS,
+    layers: LayersLike | None = None,
     longest: float | None = None,
     over: bool = False,
     other_keys: Sequence[Key] = (),

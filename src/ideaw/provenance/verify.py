@@ -15,7 +15,7 @@ from ideaw.audio.formats import PathLike
 from ideaw.audio.read import open_audio, read_blocks
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
-from ideaw.layers import DEFAULT_LAYERS, LayersLike
+from ideaw.layers import ALL_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
 from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
@@ -54,8 +54,8 @@ def verify_file(
     marker: Marker | None = None,
     keys: Sequence[Key] | None = None,
     roots: bytes | None = None,
-    speeds: Speeds = "near",
-    layers: LayersLike = DEFAULT_LAYERS,
+    speeds: Speeds | None = None,
+    layers: LayersLike = ALL_LAYERS,
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Verdict:

@@ -14,7 +14,9 @@ from ideaw.audio.read import Recording
 from ideaw.audio.samples import check_samples
 from ideaw.errors import AudioError, MissingExtraError
 from ideaw.quality import fidelity
-from ideaw.quality.masking import Masking, masking
+from ideaw.quality.loudness import follow_loudness, masking_of_rest
+from ideaw.quality.masking import Masking
+from ideaw.quality.modulation import ModulationAudibility, modulation_audibility
 from ideaw.quality.onsets import Onsets, onsets
 
 PIECE_SAMPLES = 10 * SAMPLE_RATE
@@ -33,7 +35,9 @@ class Comparison:
     Attributes:
         snr, lowest_snr: in dB, of everything and of the worst second; infinite where nothing differs.
         pesq, stoi: the measures, or in words why there are none.
-        audibility: the difference against the masking curve.
+        noise_snr: in dB, of what differs besides slow changes of loudness.
+        modulation: how far slow changes of loudness are above what is just heard.
+        audibility: what differs besides them, against the masking curve.
         starts: what sounds before onsets.
         equal: whether no sample differs.
     """
@@ -42,13 +46,15 @@ class Comparison:
     lowest_snr: float
     pesq: float | str
     stoi: float | str
+    noise_snr: float
+    modulation: ModulationAudibility
     audibility: Masking
     starts: Onsets
     equal: bool
 
     @property
     def ratio(self) -> float:
-        """Noise to mask in dB; NaN where nothing differs."""
+        """Noise to mask in dB, without slow changes of loudness; NaN where nothing differs."""
         return nan if self.equal else self.audibility.ratio
 
     @property
@@ -68,6 +74,9 @@ class Comparison:
         values = {
             "snr": self.snr,
             "lowest_snr": self.lowest_snr,
+            "noise_snr": nan if self.equal else self.noise_snr,
+            "modulation": self.modulation.percentile_99,
+            "highest_modulation": self.modulation.worst,
             "pesq": self.pesq,
             "stoi": self.stoi,
             "noise_to_mask": self.ratio,
@@ -97,12 +106,17 @@ def compare_recordings(original: Recording, copy: Recording, names: tuple[object
     with np.errstate(divide="ignore"):
         snr = fidelity.snr(original.samples, copy.samples)
     host, marked = (to_network_mono(recording.samples, recording.rate) for recording in (original, copy))
+    followed = follow_loudness(host, marked)
+    with np.errstate(divide="ignore"):
+        noise_snr = fidelity.snr(followed, marked)
     return Comparison(
         snr=snr,
         lowest_snr=fidelity.lowest_snr(original.samples, copy.samples, original.rate),
         pesq=_perceived(fidelity.pesq, host, marked),
         stoi=_perceived(fidelity.stoi, host, marked),
-        audibility=masking(host, marked),
+        noise_snr=noise_snr,
+        modulation=modulation_audibility(host, marked),
+        audibility=masking_of_rest(host, marked),
         starts=onsets(original.samples, copy.samples, original.rate),
         equal=bool(np.array_equal(original.samples, copy.samples)),
     )

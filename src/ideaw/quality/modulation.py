@@ -29,6 +29,9 @@ SMOOTHING_HZ = 90.0
 EDGE_SECONDS = 0.25
 """Seconds at both ends that are not judged, since their windows are not whole."""
 
+MAX_BLOCK_SAMPLES = 60 * SAMPLE_RATE
+"""Samples that are analysed at once, about."""
+
 TYPICAL_PERCENTILE = 99.0
 """Percentile of audible cells that is reported beside the worst."""
 
@@ -50,6 +53,18 @@ class ModulationAudibility:
 
 def modulation_audibility(original: NDArray[np.floating], changed: NDArray[np.floating]) -> ModulationAudibility:
     """Measure what was changed in `(n,)` audio at 16 kHz, of half a second or more."""
+    parts = max(1, round(len(original) / MAX_BLOCK_SAMPLES))
+    pairs = zip(np.array_split(original, parts), np.array_split(changed, parts), strict=True)
+    cells = np.concatenate([_excess(*pair).ravel() for pair in pairs])
+    if not cells.size:
+        return ModulationAudibility(-np.inf, -np.inf, 0.0)
+    return ModulationAudibility(
+        float(np.percentile(cells, TYPICAL_PERCENTILE)), float(cells.max()), float((cells > 0).mean())
+    )
+
+
+def _excess(original: NDArray[np.floating], changed: NDArray[np.floating]) -> NDArray[np.float32]:
+    """dB over what is just heard in every audible cell of `(n,)` audio that can be held in memory."""
     host, other = _envelopes(original), _envelopes(changed)
     step = ENVELOPE_RATE_HZ // POWER_RATE_HZ
     levels = smooth(host.reshape(len(host), -1, step).mean(-1), POWER_RATE_HZ)
@@ -57,12 +72,7 @@ def modulation_audibility(original: NDArray[np.floating], changed: NDArray[np.fl
     limits = thresholds(modulation_powers(host, ENVELOPE_RATE_HZ), np.hypot(levels, floor))
     excess = 10 * np.log10(modulation_powers(other - host, ENVELOPE_RATE_HZ) / np.maximum(limits, 1e-30) + 1e-9)
     edge = int(EDGE_SECONDS * POWER_RATE_HZ)
-    cells = excess[..., edge:-edge][:, (levels > floor)[:, edge:-edge]]
-    if not cells.size:
-        return ModulationAudibility(-np.inf, -np.inf, 0.0)
-    return ModulationAudibility(
-        float(np.percentile(cells, TYPICAL_PERCENTILE)), float(cells.max()), float((cells > 0).mean())
-    )
+    return np.asarray(excess[..., edge:-edge][:, (levels > floor)[:, edge:-edge]])
 
 
 def _erb(hertz: NDArray[np.floating]) -> NDArray[np.float64]:

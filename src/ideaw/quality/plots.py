@@ -26,6 +26,9 @@ PLOT_EXTENSIONS = (".png", ".svg", ".pdf")
 RESIDUAL_GAIN = 10
 """What the residual is multiplied by to be seen, as in the paper's figures."""
 
+LOUD_RESIDUAL_SNR_DB = 30.0
+"""SNR below which a residual is seen and heard as it is, and would hide the host if it were amplified."""
+
 PLOT_COLUMNS = 2_000
 """Points across a picture; longer audio is drawn as its envelope, so that hours cost no more than seconds."""
 
@@ -204,6 +207,12 @@ def panels(host: NDArray[np.floating], marked: NDArray[np.floating], rate: int, 
     return drawn
 
 
+def residual_gain(host: NDArray[np.floating], residual: NDArray[np.floating]) -> int:
+    """What a residual should be multiplied by to be seen and heard beside its host."""
+    loud = np.square(residual).sum() > np.square(host).sum() * 10 ** (-LOUD_RESIDUAL_SNR_DB / 10)
+    return 1 if loud else RESIDUAL_GAIN
+
+
 def waveforms(clips: Clips, rate: int, suffix: str = ".png") -> bytes:
     """The paper's picture of `(n,)` clips side by side: host over marked, host and tenfold residual, 100 samples."""
     figure = Figure(figsize=(5 * len(clips), 8), dpi=120, layout="constrained")
@@ -301,7 +310,9 @@ def _draw_with_residual(
 ) -> None:
     """Draw `(n,)` and its amplified residual over seconds; `name` is what the first is called."""
     _draw_waveform(axes, host, rate, _HOST, name, columns)
-    _draw_waveform(axes, RESIDUAL_GAIN * residual, rate, _RESIDUAL, f"difference × {RESIDUAL_GAIN}", columns)
+    gain = residual_gain(host, residual)
+    label = "difference" if gain == 1 else f"difference × {gain}"
+    _draw_waveform(axes, gain * residual, rate, _RESIDUAL, label, columns)
     axes.set(title="Waveform", xlabel="time in s", ylabel="amplitude", xlim=(0, len(host) / rate))
     axes.margins(y=0.2)  # the legend stands above the waveform
     axes.legend(loc="upper right", ncols=2)

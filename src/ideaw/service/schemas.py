@@ -120,9 +120,14 @@ class ComparisonAnswer(_Strict):
 
     snr: float | None
     lowest_snr: float | None
+    noise_snr: float | None = Field(description="In dB, of what differs besides slow changes of loudness.")
+    modulation: float | None = Field(
+        description="dB of slow changes of loudness over what is just heard, in 99 % of all moments and bands."
+    )
+    highest_modulation: float | None
     pesq: float | None
     stoi: float | None
-    noise_to_mask: float | None
+    noise_to_mask: float | None = Field(description="In dB, of what differs besides slow changes of loudness.")
     masked: float | None
     most_audible_noise_to_mask: float | None
     most_audible_seconds: float | None

@@ -16,7 +16,7 @@ from ideaw.attacks import catalogue
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.demo.sounds import COPY_KBPS, Outcome, Searched, Sounds
 from ideaw.bench.listen import LISTEN_FILE
-from ideaw.quality.plots import PANEL_INCHES, RESIDUAL_GAIN
+from ideaw.quality.plots import PANEL_INCHES
 
 CLIPS_FOLDER = "clips"
 """Folder of the site with a folder for each clip."""
@@ -62,12 +62,12 @@ _RESULTS = {
 
 _PICTURES = {
     "waveform": (
-        "Waveform of the host, with the difference ten times as large over it",
-        "The host, and what the mark adds, {gain} times as large.",
+        "Waveform of the host, with the difference over it",
+        "The host, and what the mark changes, {loudness}.",
     ),
     "noise-to-mask": (
         "Noise to mask over time: the mean over bands and the worst band, with the masking curve as a line at 0 dB",
-        "How far the difference lies above (+) or below (−) what the host masks, from moment to moment.",
+        "How far what is added besides changes of loudness lies above (+) or below (−) what the host masks.",
     ),
     "host": ("Spectrogram of the host", "What there is to hide behind: level over time and frequency."),
     "difference": (
@@ -107,7 +107,7 @@ def index_page(frame: Frame, shown: Sequence[Sounds]) -> str:
         "A message in every second",
         f"""<h1>A message in every second</h1>
 <p class="lead">Each sound below is played as it was, and with a message added to all of it. Its own page has the
-difference alone, {RESIDUAL_GAIN} times as loud, pictures of what is hidden where, and copies that were compressed,
+difference alone, pictures of what is hidden where, and copies that were compressed,
 filtered, cut and sped up, with what a search still found in them.</p>
 <p>Use headphones. To find out whether you hear the mark, take the <a href="{LISTEN_FILE}">listening test</a>: it is
 blind, and a player that says “marked” is not.</p>
@@ -128,10 +128,10 @@ def clip_page(frame: Frame, shown: Sequence[Sounds], number: int) -> str:
         for file, label, about in (
             ("host.flac", "Host", "as it was"),
             ("marked.flac", "Marked", f"with {sounds.message} in it"),
-            ("difference.flac", "Difference", f"{RESIDUAL_GAIN} times as loud"),
+            ("difference.flac", "Difference", _loudness_of_difference(sounds)),
         )
     )
-    pictures = "\n".join(_picture(name, panel) for panel in _PICTURES)
+    pictures = "\n".join(_picture(sounds, panel) for panel in _PICTURES)
     measures = "\n".join(
         f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for what, value in _measures(sounds)
     )
@@ -248,12 +248,10 @@ def _audio(sounds: Sounds, file: str, label: str, group: str | None = None) -> s
     )
 
 
-def _picture(name: str, panel: str) -> str:
+def _picture(sounds: Sounds, panel: str) -> str:
     alternative, caption = _PICTURES[panel]
-    return (
-        f"<figure>{_image(name, panel, alternative)}"
-        f"<figcaption>{caption.format(gain=RESIDUAL_GAIN, top=SAMPLE_RATE / 2_000)}</figcaption></figure>"
-    )
+    told = caption.format(loudness=_loudness_of_difference(sounds), top=SAMPLE_RATE / 2_000)
+    return f"<figure>{_image(sounds.clip.name, panel, alternative)}<figcaption>{told}</figcaption></figure>"
 
 
 def _image(name: str, panel: str, alternative: str) -> str:
@@ -293,7 +291,12 @@ def _measures(sounds: Sounds) -> Iterable[tuple[str, str]]:
         yield "PESQ, wide band (1 to 4.64)", f"{sounds.pesq:.2f}"
     yield "STOI (0 to 1)", f"{sounds.stoi:.3f}"
     yield "of all moments and bands, below the masking curve", f"{100 * sounds.masked:.0f} %"
-    yield "noise to mask, mean", f"{_signed(sounds.noise_to_mask)} dB"
+    yield "noise to mask, mean, without slow changes of loudness", f"{_signed(sounds.noise_to_mask)} dB"
+    yield "these changes over what is just heard, of 99 %", f"{_signed(sounds.modulation)} dB"
+
+
+def _loudness_of_difference(sounds: Sounds) -> str:
+    return "as it is" if sounds.difference_gain == 1 else f"{sounds.difference_gain} times as loud"
 
 
 def _signed(value: float) -> str:

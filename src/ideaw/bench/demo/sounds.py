@@ -22,8 +22,9 @@ from ideaw.errors import AudioError
 from ideaw.marker import Marker
 from ideaw.payload.message import Content, Message
 from ideaw.quality import fidelity, plots
-from ideaw.quality.masking import masking
-from ideaw.quality.plots import RESIDUAL_GAIN
+from ideaw.quality.loudness import masking_of_rest
+from ideaw.quality.modulation import modulation_audibility
+from ideaw.quality.plots import residual_gain
 
 MAX_CLIP_CHANNELS = 2
 """More than stereo is not played: MP3 has no more, and few listeners."""
@@ -91,6 +92,11 @@ class Sounds:
     masked: float
     """Share of moments and bands in which the difference lies below the masking curve."""
     noise_to_mask: float
+    """In dB, of what differs besides slow changes of loudness."""
+    modulation: float
+    """dB of these changes over what is just heard, in 99 % of all moments and bands."""
+    difference_gain: int
+    """How many times as loud the difference is played and drawn."""
     host: Searched
     marked: Searched
     copies: list[Searched]
@@ -111,9 +117,10 @@ def make_sounds(folder: Path, clip: Clip, marker: Marker, message: Content, seco
     except AudioError as problem:
         raise AudioError(f"{clip.path}: {problem}") from problem
     host, marked = (read_audio(files[name]).samples for name in ("host", "marked"))
-    write_audio(files["difference"], RESIDUAL_GAIN * (marked - host), rate)
+    gain = residual_gain(host, marked - host)
+    write_audio(files["difference"], gain * (marked - host), rate)
     mono = [to_network_mono(signal, rate) for signal in (host, marked)]
-    heard = masking(*mono)
+    heard = masking_of_rest(*mono)
     for name, picture in plots.panels(host, marked, rate, heard).items():
         (folder / f"{name}.svg").write_bytes(picture)
     return Sounds(
@@ -129,6 +136,8 @@ def make_sounds(folder: Path, clip: Clip, marker: Marker, message: Content, seco
         fidelity.stoi(*mono),
         heard.masked,
         heard.ratio,
+        modulation_audibility(*mono).percentile_99,
+        gain,
         _search(files["host"], "Host, not marked", marker, message),
         _search(files["marked"], "Marked, untouched", marker, message),
         [_copy(folder, treatment, marked, rate, marker, message) for treatment in TREATMENTS],

@@ -18,6 +18,7 @@ from ideaw.bench.corpus import Samples, read_clip
 from ideaw.engine.gain import MarkLevel, check_level, describe_level
 from ideaw.errors import AudioError
 from ideaw.keys import Key
+from ideaw.layers import FAST_ALONE
 from ideaw.marker import load
 from ideaw.payload.message import Content, Message, layout
 from ideaw.quality import fidelity
@@ -191,12 +192,14 @@ class IdeawSystem(WatermarkSystem):
     def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
         """With the public key, unless another one is given."""
         marker = self._marker if key is None else load(self.settings.model, key=key, threads=1)
-        marked: Samples = marker.embed(host, self.rate, message, snr=self.level[0], audibility=self.level[1])
+        marked: Samples = marker.embed(
+            host, self.rate, message, snr=self.level[0], audibility=self.level[1], layers=FAST_ALONE
+        )
         return marked
 
     def search(self, audio: Samples, key: Key | None = None) -> SearchResult:
         try:
-            detection = self._marker.detect(audio, self.rate, keys=None if key is None else [key])
+            detection = self._marker.detect(audio, self.rate, keys=None if key is None else [key], layers=FAST_ALONE)
         except AudioError:
             return NO_MARK
         bits = tuple(int(llr > 0) for llr in detection.bit_confidence)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.engine.network import available_cores
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
+from ideaw.layers import FAST_ALONE, Layer, LayersLike, check_layers
 from ideaw.marker import Marker, load
 from ideaw.payload.message import MessageLike
 from ideaw.results import Detection, Segment
@@ -121,6 +123,7 @@ def run(
     seed: int = 0,
     seconds: float = 10.0,
     audibility: float | None = None,
+    layers: LayersLike = FAST_ALONE,
 ) -> Table:
     """Mark one clip of every file under `data`, edit it, search it.
 
@@ -133,15 +136,18 @@ def run(
         seed: Of messages, keys and edits.
         seconds: Of each clip.
         audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
+        layers: Of the marks that are written and looked for.
 
     Raises:
         FileError: No file is loud enough.
     """
-    card = load(model).card
+    card, wanted = load(model).card, check_layers(layers)
     paths, level = list_audio_files(data, limit), check_level(snr, audibility, card.audibility)
     tasks = list(enumerate(paths))
     workers = available_cores()
-    measured = map_processes(_initialise, (model, level, seed, seconds), _measure_clip, tasks, workers, progress)
+    measured = map_processes(
+        _initialise, (model, level, seed, seconds, wanted), _measure_clip, tasks, workers, progress
+    )
     trials = [trial for _, trial in sorted(measured, key=itemgetter(0)) if trial is not None]
     if not trials:
         raise FileError(f"{data} holds no audio file above −40 dBFS")
@@ -166,19 +172,19 @@ def run(
 Trial = tuple[list[tuple[str, bool, bool]], list[tuple[float, bool, float]]]
 """What became of one clip: by edit, message right and message wrong; by marked stretch, found and overlap."""
 
-_running: tuple[str | None, Marker, MarkLevel, int, float]
-"""Model, its marker, level, seed and seconds of the clips that this process works on."""
+_running: tuple[str | None, Marker, MarkLevel, int, float, tuple[Layer, ...]]
+"""Model, its marker, level, seed, seconds of the clips and layers of the marks that this process works on."""
 
 
-def _initialise(model: str | None, level: MarkLevel, seed: int, seconds: float) -> None:
+def _initialise(model: str | None, level: MarkLevel, seed: int, seconds: float, layers: tuple[Layer, ...]) -> None:
     """What a process needs before its first clip."""
     global _running
-    _running = model, load(model, threads=1), level, seed, seconds
+    _running = model, load(model, threads=1), level, seed, seconds, layers
 
 
 def _measure_clip(task: tuple[int, Path]) -> tuple[int, Trial | None]:
     """Everything that is done to one clip; nothing where it is not loud enough."""
-    model, marker, level, seed, seconds = _running
+    model, marker, level, seed, seconds, layers = _running
     number, path = task
     clip = read_clip(path, seconds)
     if not is_loud(clip):
@@ -186,9 +192,9 @@ def _measure_clip(task: tuple[int, Path]) -> tuple[int, Trial | None]:
     rng = np.random.default_rng([seed, number])
     # How much two marks interfere depends on their keys, so every clip has a key of its own.
     key = Key(np.random.default_rng([seed, number, 1]).bytes(16))
-    edits = list(_trials(marker, load(model, key=key, threads=1), key, clip, level, rng))
+    edits = list(_trials(marker, load(model, key=key, threads=1), key, clip, level, layers, rng))
     lengths = [length for length in MARKED_SECONDS if length < seconds]
-    return number, (edits, [(length, *_locate_stretch(marker, clip, length, level, rng)) for length in lengths])
+    return number, (edits, [(length, *_locate_stretch(marker, clip, length, level, layers, rng)) for length in lengths])
 
 
 def read_clip(path: Path, seconds: float) -> Samples:
@@ -207,27 +213,34 @@ def overlap(segments: Sequence[Segment], begin: float, end: float, seconds: floa
 
 
 def _trials(
-    marker: Marker, second: Marker, key: Key, clip: Samples, level: MarkLevel, rng: np.random.Generator
+    marker: Marker,
+    second: Marker,
+    key: Key,
+    clip: Samples,
+    level: MarkLevel,
+    layers: tuple[Layer, ...],
+    rng: np.random.Generator,
 ) -> Iterator[tuple[str, bool, bool]]:
     """Label, message right, message wrong: of everything that is done to one clip. `second` marks with `key`."""
     room = marker.capacity(len(clip) / CLIP_RATE)
     text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else SHORT_MESSAGE
-    marked, seed = marker.embed(clip, CLIP_RATE, text, snr=level[0], audibility=level[1]), int(rng.integers(1 << 31))
+    how: dict[str, Any] = {"snr": level[0], "audibility": level[1], "layers": layers}
+    marked, seed = marker.embed(clip, CLIP_RATE, text, **how), int(rng.integers(1 << 31))
     for label, edit in EDITS.items():
-        yield label, *_judge(marker.detect(edit(marked, seed), CLIP_RATE), text)
+        yield label, *_judge(marker.detect(edit(marked, seed), CLIP_RATE, layers=layers), text)
     if room >= LONG_TEXT_LETTERS:
         long = _random_text(LONG_TEXT_LETTERS, rng)
-        spread = marker.embed(clip, CLIP_RATE, long, snr=level[0], audibility=level[1])
+        spread = marker.embed(clip, CLIP_RATE, long, **how)
         for label in LONG_EDITS:
             yield (
                 f"{LONG_TEXT_LETTERS} letters, {label}",
-                *_judge(marker.detect(EDITS[label](spread, seed), CLIP_RATE), long),
+                *_judge(marker.detect(EDITS[label](spread, seed), CLIP_RATE, layers=layers), long),
             )
     second_text = _random_text(SHORT_TEXT_LETTERS, rng) if room >= SHORT_TEXT_LETTERS else (0, 1, 1)
-    twice = second.embed(marked, CLIP_RATE, second_text, snr=level[0], audibility=level[1])
-    yield "marked twice, first key", *_judge(marker.detect(twice, CLIP_RATE), text)
-    yield "marked twice, second key", *_judge(second.detect(twice, CLIP_RATE), second_text)
-    both = marker.detect(twice, CLIP_RATE, keys=[PUBLIC, key])
+    twice = second.embed(marked, CLIP_RATE, second_text, **how)
+    yield "marked twice, first key", *_judge(marker.detect(twice, CLIP_RATE, layers=layers), text)
+    yield "marked twice, second key", *_judge(second.detect(twice, CLIP_RATE, layers=layers), second_text)
+    both = marker.detect(twice, CLIP_RATE, keys=[PUBLIC, key], layers=layers)
     messages = {segment.message for segment in both.segments if segment.message is not None}
     yield "marked twice, both keys", messages == {text, second_text}, not messages <= {text, second_text}
 
@@ -242,7 +255,12 @@ def _judge(detection: Detection, message: MessageLike) -> tuple[bool, bool]:
 
 
 def _locate_stretch(
-    marker: Marker, clip: Samples, length: float, level: MarkLevel, rng: np.random.Generator
+    marker: Marker,
+    clip: Samples,
+    length: float,
+    level: MarkLevel,
+    layers: tuple[Layer, ...],
+    rng: np.random.Generator,
 ) -> tuple[bool, float]:
     """Whether a mark in one stretch of a clip is found, and how well its borders are; silence is not marked."""
     size, step = round(length * CLIP_RATE), CLIP_RATE // 10
@@ -252,9 +270,9 @@ def _locate_stretch(
     begin = int(rng.choice(starts[loud >= min(MIN_RMS**2, float(loud.max()))]))
     partly = clip.copy()
     partly[begin : begin + size] = marker.embed(
-        clip[begin : begin + size], CLIP_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1]
+        clip[begin : begin + size], CLIP_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1], layers=layers
     )
-    detection = marker.detect(partly, CLIP_RATE)
+    detection = marker.detect(partly, CLIP_RATE, layers=layers)
     return detection.found, overlap(
         detection.segments, begin / CLIP_RATE, begin / CLIP_RATE + length, len(clip) / CLIP_RATE
     )

@@ -15,6 +15,7 @@ from ideaw.bench.tables.files import CLIP_RATE, EDITS, read_clip
 from ideaw.bench.tables.segments import CLEAN
 from ideaw.engine.gain import MarkLevel, check_level
 from ideaw.errors import AudioError, FileError
+from ideaw.layers import FAST_ALONE
 from ideaw.marker import Marker, load
 
 PIECE_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -142,13 +143,13 @@ def _trials(marker: Marker, piece: Samples, level: MarkLevel, seed: int) -> dict
     """Edit → whether a mark was found, the message right, another one read, or the piece refused."""
     message = PIECE_TEXT if marker.capacity(1.0) >= len(PIECE_TEXT) else SHORT_MESSAGE
     try:
-        marked = marker.embed(piece, CLIP_RATE, message, snr=level[0], audibility=level[1])
+        marked = marker.embed(piece, CLIP_RATE, message, snr=level[0], audibility=level[1], layers=FAST_ALONE)
     except AudioError:
         return dict.fromkeys(EVERYDAY_EDITS, (False, False, False, True))
     outcomes = {}
     for edit in EVERYDAY_EDITS:
         try:
-            found = marker.detect(EDITS[edit](marked, seed), CLIP_RATE)
+            found = marker.detect(EDITS[edit](marked, seed), CLIP_RATE, layers=FAST_ALONE)
         except AudioError:  # half a second that is played faster is too short to be searched
             outcomes[edit] = False, False, False, False
             continue

@@ -25,6 +25,7 @@ from ideaw.bench.tables import window_search
 from ideaw.bench.tables.window_search import Located
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import ModelError
+from ideaw.layers import FAST_ALONE
 from ideaw.marker import Marker
 from ideaw.models import Card, find_model
 from ideaw.modem.locating_code import locating_code
@@ -100,9 +101,11 @@ def run(
         ONE_PASS: lambda audio: _detect_first(marker, audio),
         WINDOWS: lambda audio: window_search.search(network, audio, code),
         SINGLE_STAGE: lambda audio: window_search.search(network, audio, code, both_stages=True),
-        ONE_PASS_WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none"),
+        ONE_PASS_WHOLE: lambda audio: marker.detect(audio, SAMPLE_RATE, speeds="none", layers=FAST_ALONE),
     }
-    marks: dict[str, Mark] = dict.fromkeys(methods, lambda audio: marker.embed(audio, SAMPLE_RATE, SHORT_MESSAGE))
+    marks: dict[str, Mark] = dict.fromkeys(
+        methods, lambda audio: marker.embed(audio, SAMPLE_RATE, SHORT_MESSAGE, layers=FAST_ALONE)
+    )
     if single is not None:
         single_network = _load_single_stage(single, network.card)
         bits = np.concatenate([code, Message.of(SHORT_MESSAGE).encode(network.card.message_bits)])

@@ -28,6 +28,7 @@ from ideaw.bench.rivals import load_segment_marker
 from ideaw.bench.tables import locating, paper_values, segments
 from ideaw.bench.tables.paper_values import Printed
 from ideaw.errors import FileError
+from ideaw.layers import FAST_ALONE
 from ideaw.marker import load
 from ideaw.models import DEFAULT_MODEL
 from ideaw.quality import plots
@@ -316,7 +317,7 @@ def _clips() -> plots.Clips:
     speech, music = (read_network_mono(packaged_samples() / name) for name in ("speech.flac", "music.ogg"))
     quiet = speech * 10 ** (QUIET_DBFS / 20) / np.sqrt(np.square(speech).mean())
     for kind, host in (("quiet speech", quiet), ("loud music", music * LOUD_PEAK / np.abs(music).max())):
-        marked = marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE)
+        marked = marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, layers=FAST_ALONE)
         level = 10 * np.log10(np.square(host).mean())
         clips[f"{kind}, {level:.0f} dBFS, SNR {snr(host, marked):.1f} dB"] = host, marked
     return clips

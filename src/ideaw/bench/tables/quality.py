@@ -17,9 +17,10 @@ from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import SHORT_MESSAGE, audio_kind, list_audio_files, read_network_mono
 from ideaw.engine.gain import check_level
+from ideaw.layers import FAST_ALONE, LayersLike
 from ideaw.marker import load
 from ideaw.quality import fidelity
-from ideaw.quality.masking import masking
+from ideaw.quality.loudness import masking_of_rest
 from ideaw.quality.onsets import onsets
 
 MP3_KBPS, HIGH_MP3_KBPS = 64, 128
@@ -45,7 +46,8 @@ class Table:
 
     Measures are means over the files, but for those of the worst file ("lowest", "highest"), the number of onsets out
     of near-silence ("onsets"), the loudest difference just before any of them in dBFS ("before onsets"; left out where
-    there is none), and the number of files whose digital silence was changed ("silence changed").
+    there is none), and the number of files whose digital silence was changed ("silence changed"). Noise to mask is of
+    what differs besides slow changes of loudness.
     """
 
     model: str
@@ -67,6 +69,7 @@ def run(
     limit: int | None = None,
     progress: Progress | None = None,
     audibility: float | None = None,
+    layers: LayersLike = FAST_ALONE,
 ) -> Table:
     """Mark every file under `data`, mixed to 16 kHz, and compare it with its host.
 
@@ -77,6 +80,7 @@ def run(
         limit: At most so many files, evenly spaced.
         progress: Called with the share that is done.
         audibility: Noise to mask in dB that hearing sets the level to; None for what the model's card says.
+        layers: Of the marks.
     """
     marker = load(model)
     level = check_level(snr, audibility, marker.card.audibility)
@@ -84,7 +88,7 @@ def run(
     sides: list[dict[str, list[dict[str, float]]]] = [{}, {}, {}]
     for number, path in enumerate(chosen):
         host = read_network_mono(path)
-        copies = [marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1])]
+        copies = [marker.embed(host, SAMPLE_RATE, SHORT_MESSAGE, snr=level[0], audibility=level[1], layers=layers)]
         copies += [catalogue.run("mp3", host, SAMPLE_RATE, kbps=kbps) for kbps in (MP3_KBPS, HIGH_MP3_KBPS)]
         for side, copy in zip(sides, copies, strict=True):
             side.setdefault(audio_kind(path), []).append(_measure(host, copy))
@@ -96,7 +100,7 @@ def run(
 
 def _measure(host: NDArray[np.float32], changed: NDArray[np.float32]) -> dict[str, float]:
     values = {name: measure(host, changed) for name, measure in FIDELITY_MEASURES.items()}
-    audibility, starts = masking(host, changed), onsets(host, changed, SAMPLE_RATE)
+    audibility, starts = masking_of_rest(host, changed), onsets(host, changed, SAMPLE_RATE)
     return values | {
         "noise to mask": audibility.ratio,
         "masked": 100 * audibility.masked,

@@ -1,8 +1,8 @@
 // Original and marked audio started together and played in lockstep: a switch moves gains, never sources, so that
-// nothing is interrupted and the position stays. The residual is the same two sources with gains of −10 and +10.
+// nothing is interrupted and the position stays. The residual is the same two sources with gains of −3 and +3.
 
 /** Voice → gains of the original and of the marked audio. */
-export const VOICES = { original: [1, 0], marked: [0, 1], residual: [-10, 10] };
+export const VOICES = { original: [1, 0], marked: [0, 1], residual: [-3, 3] };
 
 /** Length of a crossfade in seconds. */
 export const FADE_SECONDS = 0.01;

@@ -60,19 +60,25 @@ export function quoted({ message, kind }) {
 export function factsOf(comparison) {
   if (comparison.equal) return [{ term: "Difference", text: "None: both recordings are equal." }];
   const facts = [];
-  const { snr, lowest_snr: lowest, masked, noise_to_mask: ratio } = comparison;
+  const { snr, lowest_snr: lowest, noise_snr: noise, modulation, masked, noise_to_mask: ratio } = comparison;
   const { most_audible_noise_to_mask: highest, most_audible_seconds: seconds } = comparison;
   if (snr != null) {
     const least = lowest == null ? "" : `, and ${lowest.toFixed(1)} dB in the least favourable second`;
-    facts.push({ term: "Level", text: `What changed is ${snr.toFixed(1)} dB below the audio${least}.` });
+    const rest = noise == null ? "" : ` Without slow changes of loudness it is ${noise.toFixed(1)} dB below.`;
+    facts.push({ term: "Level", text: `What changed is ${snr.toFixed(1)} dB below the audio${least}.${rest}` });
+  }
+  if (modulation != null) {
+    const side = modulation > 0 ? "above" : "below";
+    const level = `${Math.abs(modulation).toFixed(1)} dB ${side} what is just heard`;
+    facts.push({ term: "Loudness", text: `Its slow changes are ${level}, in 99 % of all moments and bands.` });
   }
   if (masked != null) {
-    const mean = ratio == null ? "" : ` On average the difference is ${overCurve(ratio)}.`;
+    const mean = ratio == null ? "" : ` On average what is added besides is ${overCurve(ratio)}.`;
     const share = `${Math.round(100 * masked)} % of all moments and bands of frequency lie below what the audio masks.`;
     facts.push({ term: "Masked", text: share + mean });
   }
   if (highest != null && seconds != null) {
-    const text = `At ${clock(seconds)} the difference is ${overCurve(highest)}.`;
+    const text = `At ${clock(seconds)} what is added besides slow changes of loudness is ${overCurve(highest)}.`;
     facts.push({ term: "Most audible", text, seconds });
   }
   return facts;

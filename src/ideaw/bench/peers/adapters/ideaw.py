@@ -14,14 +14,14 @@ class Ideaw(Adapter):
         self.bits = layout(self._marker.message_bits).content_bits
 
     def embed(self, samples: Samples, rate: int, message: str) -> Samples:
-        return self._marker.embed(samples, rate, tuple(map(int, message)))
+        return self._marker.embed(samples, rate, tuple(map(int, message)), layers="fast")
 
     def detect(self, samples: Samples, rate: int) -> PeerResult:
-        return _found(self._marker.detect(samples, rate))
+        return _found(self._marker.detect(samples, rate, layers="fast"))
 
     def detect_at_its_speed(self, samples: Samples, rate: int) -> PeerResult:
         """Detect at the audio's own speed alone."""
-        return _found(self._marker.detect(samples, rate, speeds="none"))
+        return _found(self._marker.detect(samples, rate, speeds="none", layers="fast"))
 
 
 def _found(answer: ideaw.Detection) -> PeerResult:
