@@ -18,7 +18,7 @@ from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, KeepEvidence, MarkedStretch, Search
-from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
+from ideaw.engine.significance import CANDIDATE_P, FILE_P, file_limit
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import (
     DEFAULT_SPEEDS,
@@ -287,7 +287,7 @@ def _decide(
 ) -> Detection:
     """The answer for audio of so many seconds, up to `end` if these have gaps, as it was searched at one speed."""
     end = seconds if end is None else end
-    limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
+    limit = file_limit(seconds)
     stretches = search.stretches
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
     best = min(readable, key=trials.joint_p, default=None)

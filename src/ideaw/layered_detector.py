@@ -15,7 +15,7 @@ from ideaw.audio.samples import check_latency, check_stream
 from ideaw.deep.search import DeepFinding, DeepSearch, Wanted
 from ideaw.detector import MIN_STREAM_ANSWER_SECONDS, Detector, reported_p
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
+from ideaw.engine.significance import file_limit
 from ideaw.errors import IdeawError, MessageError
 from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds, check_speeds
 from ideaw.keys import Key
@@ -49,7 +49,7 @@ class DeepDetector:
     @single_threaded_blas()
     def detect(self, blocks: Iterable[NDArray[np.floating]], rate: int, channels: int) -> Detection:
         """The answer for `(n, channels)` blocks at `rate` Hz."""
-        search = DeepSearch(self._wanted, self._layers, self._speeds, FILE_P)
+        search = DeepSearch(self._wanted, self._layers, self._speeds, file_limit)
         resampler, length = Resampler(rate, SAMPLE_RATE, channels), 0
         for block in blocks:
             length += len(block)
@@ -75,11 +75,11 @@ class DeepDetector:
 
     def listen(self, rate: int) -> "DeepListener":
         """A search of a stream at `rate` Hz, which is pushed."""
-        return DeepListener(self, DeepSearch(self._wanted, self._layers, "none", FILE_P), rate)
+        return DeepListener(self, DeepSearch(self._wanted, self._layers, "none", file_limit), rate)
 
     def decide(self, search: DeepSearch, finding: DeepFinding, seconds: float) -> Detection:
         """The answer for audio of so many seconds."""
-        limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
+        limit = file_limit(seconds)
         if finding.p_value >= limit:
             return Detection("none", None, finding.p_value, [], ())
         key, message = self._keys[finding.key_index], search.message(finding)

@@ -13,6 +13,7 @@ from ideaw.deep.loudness import EvidenceStream
 from ideaw.deep.search import PIECES_SHARE, SPEEDS_SHARE, WHOLE_SHARE, DeepSearch, Wanted
 from ideaw.deep.signs import PERIOD_CELLS, PERIOD_TILES, TILE_CELLS, KeyPattern
 from ideaw.deep.words import KINDS_OF_BYTES, Word, count_words
+from ideaw.engine.significance import file_limit
 from ideaw.payload.message import Message
 
 
@@ -86,7 +87,7 @@ def test_shares_of_the_error_budget_and_all_trials_are_in_the_answer(speech: NDA
     key = bytes(ideaw.keys.PUBLIC)
 
     def log_p(wanted: list[Wanted], layers: int) -> float:
-        search = DeepSearch(wanted, layers, "none", 1e-6)
+        search = DeepSearch(wanted, layers, "none", file_limit)
         search.push(np.asarray(marked, np.float32)[:, None])
         return search.finish().log_p
 
@@ -105,7 +106,7 @@ def test_the_error_budget_is_spent_once() -> None:
 
 
 def test_answers_of_a_stream_spend_a_budget_together(speech: NDArray[np.float32]) -> None:
-    search = DeepSearch([Wanted(bytes(16))], 1, "none", 1e-6)
+    search = DeepSearch([Wanted(bytes(16))], 1, "none", file_limit)
     search.push(np.tile(speech, 8)[:, None])
     log_p = np.array([search.answer().log_p for _ in range(6)])
     shares = np.exp(log_p[0] - log_p) / 2

@@ -26,7 +26,7 @@ from ideaw.catalogue.shards import read_heard
 from ideaw.catalogue.storage import Storage, local_copy
 from ideaw.detector import Detector
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
+from ideaw.engine.significance import CANDIDATE_P, file_limit
 from ideaw.errors import FileError, IdeawError
 from ideaw.keys import Key
 from ideaw.modem.carriers import CODE_TILE_FRAMES
@@ -213,7 +213,7 @@ class CacheSearcher:
         assert isinstance(seconds, float)
         with single_threaded_blas():
             places = self._templates.locate(unpack(content, hops, rows))
-        limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
+        limit = file_limit(seconds)
         p = min((place.p_value for place in places), default=1.0)
         best, listened = Detection("none", None, p, [], ()), 0.0
         for place in [place for place in places if place.p_value < CANDIDATE_P][:MAX_PLACES]:

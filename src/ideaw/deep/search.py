@@ -4,7 +4,7 @@ Everything that is tried is counted, and the error budget is shared out beforeha
 it (a splice, or a mark in a part only), and for other speeds, tempos and pitches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf, log
 from operator import itemgetter
@@ -103,15 +103,15 @@ class DeepSearch:
         wanted: the keys.
         layers: how many layers of marks are searched in all: each spends its share of the error budget.
         speeds: "none", "near" or "all": which other speeds are tried where nothing is significant.
-        significant: p-value below which nothing more is tried.
+        limit: seconds of audio → p-value below which nothing more is tried.
     """
 
-    def __init__(self, wanted: Sequence[Wanted], layers: int, speeds: str, significant: float) -> None:
+    def __init__(self, wanted: Sequence[Wanted], layers: int, speeds: str, limit: Callable[[float], float]) -> None:
         self._patterns = [KeyPattern(want.key) for want in wanted]
         self._wanted = wanted
         self._words = [want.words() for want in wanted]
         self._trials = len(wanted) * layers
-        self._speeds, self._significant = speeds, significant
+        self._speeds, self._limit = speeds, limit
         self._stream = EvidenceStream()
         self._whole = np.zeros((PERIOD_CELLS, NUM_MEL_BANDS), np.float32)
         self._cells = self._pieces = self._answers = 0
@@ -131,7 +131,8 @@ class DeepSearch:
         for chunk in self._stream.finish():
             self._take(chunk)
         best = self.answer() if self._answers else self._best()
-        if self._speeds != "none" and best.p_value >= self._significant and self._excerpt is not None:
+        seconds = self._cells / CELLS_PER_SECOND
+        if self._speeds != "none" and best.p_value >= self._limit(seconds) and self._excerpt is not None:
             best = min(best, self._search_speeds(self._excerpt), key=_log_p)
         return best
 

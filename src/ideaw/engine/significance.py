@@ -32,3 +32,8 @@ FILE_P = 1e-6
 
 FALSE_ALARM_HOURS = 10_000
 """… and one in so many hours, where that is stricter: of files shorter than 36 seconds."""
+
+
+def file_limit(seconds: float) -> float:
+    """The p-value below which a mark counts as found in so many seconds of audio."""
+    return min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
