@@ -25,6 +25,8 @@ from ideaw.audio.spectrum import istft, stft
 from ideaw.errors import IdeawError, ModelError
 from ideaw.models import GRAPHS, ModelFiles
 from ideaw.modem.channel import KeyChannels, key_channels
+from ideaw.payload.body import MIN_LONG_MESSAGE_BITS
+from ideaw.payload.message import short_word_bits
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -102,7 +104,8 @@ class Network:
         """Where message and locating code lie under a key."""
         card = self.card
         message, code = (card.message_bits, card.message_slots), (card.code_bits, card.code_slots)
-        return key_channels(key, message, code, card.bins, card.scrambled_by_code)
+        words = short_word_bits(card.message_bits), card.message_bits >= MIN_LONG_MESSAGE_BITS
+        return key_channels(key, message, code, card.bins, card.scrambled_by_code, *words)
 
     # On complex spectra (batch, frames, NUM_BINS) and watermark streams (batch, frames, bins), any number of frames.
 
