@@ -476,8 +476,7 @@ def test_a_message_of_any_length_is_spread_over_seconds(
     found = marker.detect(out[22_222:-3_333], 16_000, speeds="none")
     assert found.message == message
     assert type(found.message) is type(message)
-    short = marker.detect(out[22_222 : 22_222 + 32_000], 16_000, speeds="none")
-    assert (short.found, len(short.segments)) == (False, 1)
+    assert not marker.detect(out[22_222 : 22_222 + 16_000], 16_000, speeds="none").found
 
 
 @pytest.mark.slow
@@ -854,7 +853,7 @@ def test_bad_files_get_one_line_and_nothing_is_written(
         (good, tmp_path / "out.xyz", "a", ideaw.FileError),
         (good, tmp_path / "nowhere" / "out.wav", "a", ideaw.FileError),
         (good, tmp_path, "a", ideaw.FileError),
-        (good, out, "too long a message", ideaw.MessageError),
+        (good, out, "too long a message " * 9, ideaw.MessageError),
     ]
     for source, target, message, error in cases:
         with pytest.raises(error) as caught:

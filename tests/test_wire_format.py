@@ -1,7 +1,9 @@
 """What marks carry under wire format 1 never changes by one bit: carriers, codes and messages, down to a hash."""
 
 import hashlib
+import hmac
 from collections.abc import Iterable
+from math import gcd
 
 import numpy as np
 import pytest
@@ -95,3 +97,110 @@ def test_the_deep_layer_never_changes() -> None:
         for content in ("ab", b"\x00\xff\x10", (0, 1, 1), "a text of no length"):
             parts.append(pattern.modulate(Word.of(Message(content), key).symbols(pattern)))
     assert digest(parts) == DEEP
+
+
+# Another implementation, written from docs/wire-format.md alone: what it makes must be what the package makes.
+
+POLYNOMIALS = "6E5 5FB 59D 5D1 675 6F9 6C7 7D5 4D7 65F 5DD 72B 7D3 5CD 657 6F9 7B5 6A7"
+
+
+def _hmac(key: bytes, label: str) -> bytes:
+    return hmac.new(key, label.encode(), "sha256").digest()
+
+
+def _shake(data: bytes, bits: int) -> list[int]:
+    return [byte >> place & 1 for byte in hashlib.shake_256(data).digest(-(-bits // 8)) for place in range(7, -1, -1)][
+        :bits
+    ]
+
+
+def _signs(key: bytes, label: str, count: int, data: bytes = b"") -> list[int]:
+    return [1 - 2 * bit for bit in _shake(_hmac(key, label) + data, count)]
+
+
+def _coded(word: list[int]) -> bytes:
+    padded = word + [0] * (-len(word) % 8)
+    packed = [int("".join(map(str, padded[first : first + 8])), 2) for first in range(0, len(padded), 8)]
+    return len(word).to_bytes(2, "big") + bytes(packed)
+
+
+def _enciphered(word: list[int], key: bytes) -> list[int]:
+    secret = _hmac(key, "wire format 1: cipher")
+    left, right = word[: len(word) // 2], word[len(word) // 2 :]
+    for number in range(10):
+        drawn = _shake(secret + bytes([number, len(left) % 2]) + _coded(right), len(left))
+        left, right = right, [one ^ other for one, other in zip(left, drawn, strict=True)]
+    return left + right
+
+
+def _ring_slots(word: list[int], first: int, count: int) -> list[int]:
+    polynomials = [int(digits, 16) for digits in POLYNOMIALS.split()]
+    bits = len(word)
+    stride = next(s for s in range(int((5**0.5 - 1) / 2 * bits), bits) if gcd(s, bits) == 1)
+    slots = []
+    for slot in range(first, first + count):
+        step, polynomial = slot % bits * stride % bits, polynomials[slot // bits % 18]
+        slots.append(2 * (sum(word[(step - i) % bits] * (polynomial >> i & 1) for i in range(11)) % 2) - 1)
+    return slots
+
+
+@pytest.mark.parametrize("key", [PUBLIC, KEY])
+def test_the_document_tells_what_every_second_of_a_short_message_carries(key: Key) -> None:
+    network = Network(find_model("46+10"))
+    bits = [int(digit) for digit in "000" + "".join(f"{byte:08b}" for byte in b"ab1\xff")]
+    word = _enciphered(bits + [0] * 13, key)
+    tag = _signs(key, "wire format 1: tag of a short message", 48, _coded(word))
+    symbols = plan_message(Message("ab1"), network.channels(key), 46).symbols
+    assert symbols.tolist() == [_ring_slots(word, 0, 504) + tag]
+    few = Network(find_model("10+10"))
+    rows = _signs(key, "wire format 1: words", 128 * 540)
+    number = int("101" + "0110", 2)
+    assert plan_message(Message((0, 1)), few.channels(key), 10).symbols[0].tolist() == rows[540 * number :][:540]
+
+
+@pytest.mark.parametrize("key", [PUBLIC, KEY])
+def test_the_document_tells_what_the_seconds_of_a_long_message_carry(key: Key) -> None:
+    network, data = Network(find_model("22+10")), "zehn Zähne".encode()
+    bits = [int(digit) for digit in "00000" + "".join(f"{byte:08b}" for byte in data)]
+    word = _enciphered(bits + [0] * 51, key)
+    lengths = _signs(key, "wire format 1: lengths", 763 * 48)[48 * (len(data) - 1) :][:48]
+    masks = _signs(key, "wire format 1: masks of phases", 64 * 528)
+    symbols = plan_message(Message("zehn Zähne"), network.channels(key), 22).symbols
+    for phase in (0, 1, 63):
+        plain = lengths + _ring_slots(word, phase * 480, 480)
+        expected = [one * other for one, other in zip(plain, masks[528 * phase :][:528], strict=True)]
+        assert symbols[phase].tolist() == expected
+
+
+def test_the_document_tells_where_slots_lie() -> None:
+    channels, slots, tiles = Network(find_model("46+10")).channels(KEY), 552, 16 * 120 + 8 * 120
+    rounds = -(-tiles // slots)
+    drawn = hashlib.shake_256(_hmac(KEY, "carriers of the message of 46+10")).digest(8 * rounds * slots)
+    deals = []
+    for row in range(rounds):
+        numbers = [int.from_bytes(drawn[8 * (slots * row + i) :][:8], "little") for i in range(slots)]
+        order = sorted(range(slots), key=numbers.__getitem__)
+        deals += [(slot, 1 - 2 * (number & 1)) for slot, number in zip(order, numbers, strict=True)]
+    places = [(frame, 4, pair) for pair in range(120) for frame in range(0, 64, 4)]
+    places += [(frame, 8, pair) for pair in range(120, 240) for frame in range(0, 64, 8)]
+    values = np.random.default_rng(0).choice([-1.0, 1.0], slots)
+    stream = np.zeros((64, 480))
+    for (frame, length, pair), (slot, sign) in zip(places, deals, strict=False):
+        stream[frame : frame + length, 2 * pair : 2 * pair + 2] = sign * values[slot]
+    assert np.array_equal(channels.message.carriers.stream(values), stream)
+
+
+def test_the_document_tells_the_locating_code() -> None:
+    rows: list[list[int]] = []
+    sums = [([0] * 270, 0)]
+    for row in range(10):
+        drawn = _shake(f"ideaw block code 10 540 {row}".encode(), 64 * 640)
+        candidates = [[1] * 270, *(drawn[640 * number :][:270] for number in range(1, 64))]
+        known, weights = np.array([word for word, _ in sums]), np.array([weight for _, weight in sums])
+        distances = [(known != candidate).sum(1) + weights + 27 for candidate in np.array(candidates)]
+        best = max(range(64), key=lambda n: (distances[n].min(), -(distances[n] == distances[n].min()).sum(), -n))
+        rows.append(candidates[best])
+        sums += [([a ^ b for a, b in zip(word, candidates[best], strict=True)], weight + 27) for word, weight in sums]
+    bits = [byte >> place & 1 for byte in _hmac(KEY, "locating code") for place in range(7, -1, -1)][:10]
+    parities = [sum(bit * row[column] for bit, row in zip(bits, rows, strict=True)) % 2 for column in range(270)]
+    assert Network(find_model("46+10")).channels(KEY).code_symbols.tolist() == [2 * x - 1 for x in bits * 27 + parities]

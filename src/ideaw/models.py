@@ -163,7 +163,7 @@ def parse_card(given: dict[str, Any], folder: Path | Traversable) -> Card:
         ModelError: a field is missing, of a wrong type or out of range (it is named), or of another format.
     """
     known = {entry.name for entry in fields(Card)} - {"facts"}
-    if given.get("wire_format") != WIRE_FORMAT:
+    if given.get("wire_format", WIRE_FORMAT) != WIRE_FORMAT:
         raise ModelError(f"{folder} is a model of another wire format than {WIRE_FORMAT}: export it again")
     required = {name: value for name, value in given.items() if name in known}
     facts = {name: value for name, value in given.items() if name not in known}

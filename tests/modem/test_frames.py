@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ideaw.keys import PUBLIC, Key
 from ideaw.modem.keyed import decipher, encipher, keyed_signs
-from ideaw.modem.long_frames import CHECK_ZEROS, LENGTH_SLOTS, NUM_PHASES, LongFrames
+from ideaw.modem.long_frames import CHECK_ZEROS, LENGTH_SLOTS, SEQUENCE_PHASES, LongFrames
 from ideaw.modem.ring_code import RingCode
 from ideaw.modem.short_frames import ZERO_BITS, CodebookFrames, RingFrames, short_frames
 
@@ -99,10 +99,10 @@ def test_seconds_of_a_long_message_share_nothing_but_its_length() -> None:
     frames = LongFrames(KEY, 552)
     one, two = (np.random.default_rng(seed).integers(0, 2, 165).astype(np.uint8) for seed in (4, 5))
     symbols, other = frames.symbols(one), frames.symbols(two)
-    assert symbols.shape == (NUM_PHASES, 552)
+    assert symbols.shape == (SEQUENCE_PHASES, 552)
     assert set(np.unique(symbols)) == {-1, 1}
     assert np.array_equal(symbols[:, :LENGTH_SLOTS], other[:, :LENGTH_SLOTS])
-    apart = symbols @ symbols.T - np.eye(NUM_PHASES) * frames.slots
+    apart = symbols @ symbols.T - np.eye(SEQUENCE_PHASES) * frames.slots
     assert np.abs(apart).max() < 6 * np.sqrt(frames.slots)
     assert np.abs((symbols * other)[:, LENGTH_SLOTS:].sum(1)).max() < 6 * np.sqrt(frames.content_slots)
     assert frames.content_slots == 504

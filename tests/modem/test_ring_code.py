@@ -7,7 +7,7 @@ from ideaw.modem.ring_code import NUM_POLYNOMIALS, RingCode
 
 
 def _sums(code: RingCode, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    return np.bincount(code.places(slots), values, code.num_places)
+    return code.collect(values, code.places(slots))
 
 
 @pytest.mark.parametrize("bits", [21, 48, 101, 216, 6160])

@@ -97,7 +97,7 @@ def test_capacity_in_numbers() -> None:
 @pytest.mark.parametrize(
     ("content", "size", "says"),
     [
-        ("x" * 764, 46, "764 bytes long, and at most 763 can be spread"),
+        ("x" * 764, 46, "764 bytes long, and this model holds at most 763"),
         ((0, 1) * 4000, 46, "1000 bytes long"),
         ("x" * 764, 22, "at most 763"),
         ("a", 10, "too long: this model holds 4 bits, and only models of 22"),

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from ideaw.engine.significance import MESSAGE_P
 from ideaw.modem.fec import chernoff_log_p
-from ideaw.modem.long_frames import CHECK_ZEROS, LENGTH_SLOTS, NUM_LENGTHS, NUM_PHASES, LongFrames
+from ideaw.modem.long_frames import CHECK_ZEROS, LENGTH_SLOTS, NUM_LENGTHS, SEQUENCE_PHASES, LongFrames
 from ideaw.payload.body import parse_body, seconds_for
 from ideaw.payload.message import Message
 
 MIN_SLOTS_PER_BIT = 4
 """Slots for each bit below which nothing can be decoded, however clear they are."""
 
-NUM_TRIED_LENGTHS, NUM_RIVALS = 2, 1
+NUM_TRIED_LENGTHS, NUM_LONG_RIVALS = 2, 1
 """Lengths for which the seconds are decoded, and words besides the best that are compared for each."""
 
 CUT_PENALTY_SIGMA = 5.0
@@ -29,7 +29,7 @@ CUT_PENALTY_SIGMA = 5.0
 MAX_SCREENED_SECONDS = 512
 """Most seconds in a row by which lengths are told apart, those with the most energy: bounds the time."""
 
-LONG_CHECK_BITS = CHECK_ZEROS - log2(NUM_TRIED_LENGTHS * (1 + NUM_RIVALS))
+LONG_CHECK_BITS = CHECK_ZEROS - log2(NUM_TRIED_LENGTHS * (1 + NUM_LONG_RIVALS))
 """Bits of proof that the check of a long message gives: all words that are tried are counted."""
 
 
@@ -72,11 +72,11 @@ def _decode_aligned(
 ) -> LongDecoding | None:
     """Decode seconds for one of so many lengths."""
     phases, num_bytes = _align(rows, frames, index), index + 1
-    here, folded = np.unique(phases), np.zeros((NUM_PHASES, frames.slots))
+    here, folded = np.unique(phases), np.zeros((SEQUENCE_PHASES, frames.slots))
     np.add.at(folded, phases, rows * frames.masks[phases])
     log_alignments, code = _log_alignments(phases, lengths), frames.code(num_bytes)
-    totals = np.bincount(frames.places(code).ravel(), folded[:, LENGTH_SLOTS:].ravel(), code.num_places)
-    words, llrs = code.decode(totals, NUM_RIVALS)
+    totals = code.collect(folded[:, LENGTH_SLOTS:], frames.places(code))
+    words, llrs = code.decode(totals, NUM_LONG_RIVALS)
     for word in words:
         bits = frames.open(word)
         if bits is not None and (message := parse_body(bits, message_bits)) is not None:
@@ -99,7 +99,7 @@ def _likely_lengths(rows: NDArray[np.float64], frames: LongFrames, lengths: int)
         first = int(np.argmax(energy[MAX_SCREENED_SECONDS:] - energy[:-MAX_SCREENED_SECONDS]))
         rows = rows[first : first + MAX_SCREENED_SECONDS]
     patterns = frames.lengths[:lengths].T / _sigma(rows)
-    best = np.zeros((NUM_PHASES, lengths), np.float32)
+    best = np.zeros((SEQUENCE_PHASES, lengths), np.float32)
     for row in rows[:, :LENGTH_SLOTS].astype(np.float32):
         best = np.maximum(np.roll(best, 1, 0), best.max(0) - np.float32(CUT_PENALTY_SIGMA))
         best += (row * frames.masks[:, :LENGTH_SLOTS]) @ patterns
@@ -114,9 +114,9 @@ def _align(rows: NDArray[np.float64], frames: LongFrames, index: int) -> NDArray
     """
     pattern = frames.masks[:, :LENGTH_SLOTS] * frames.lengths[index]
     correlation = rows[:, :LENGTH_SLOTS] @ pattern.T / _sigma(rows)
-    previous = np.roll(np.arange(NUM_PHASES), 1)
+    previous = np.roll(np.arange(SEQUENCE_PHASES), 1)
     traceback = np.empty(correlation.shape, np.int64)
-    best = np.zeros(NUM_PHASES)
+    best = np.zeros(SEQUENCE_PHASES)
     for second, scores in enumerate(correlation):
         cut = best.max() - CUT_PENALTY_SIGMA > best[previous]
         traceback[second] = np.where(cut, best.argmax(), previous)
@@ -132,8 +132,8 @@ def _log_alignments(phases: NDArray[np.int64], lengths: int) -> float:
 
     Any length and first phase, any number of cuts, each at any second and to any phase: of weight 2^−(1 + cuts).
     """
-    cuts = int((np.diff(phases) % NUM_PHASES != 1).sum())
-    return log(lengths * NUM_PHASES) + cuts * log(NUM_PHASES * len(phases)) + (1 + cuts) * log(2)
+    cuts = int((np.diff(phases) % SEQUENCE_PHASES != 1).sum())
+    return log(lengths * SEQUENCE_PHASES) + cuts * log(SEQUENCE_PHASES * len(phases)) + (1 + cuts) * log(2)
 
 
 def _sigma(rows: NDArray[np.float64]) -> float:

@@ -51,10 +51,10 @@ class KeyChannels:
     """(code_bits,) zeros and ones."""
     scrambled_by_code: bool
     """Whether the locating code scrambles the message's slots at the level of segments."""
-    short_word_bits: int
-    """Bits of a message that every second repeats: kind and content."""
-    has_long: bool
-    """Whether longer messages are spread over seconds."""
+    short_word_bits: int = 0
+    """Bits of a message that every second of a file repeats, kind and content; 0: there are only segments."""
+    has_long: bool = False
+    """Whether longer messages are spread over the seconds of a file."""
 
     @cached_property
     def short(self) -> ShortFrames:
@@ -105,8 +105,8 @@ def key_channels(
     code: tuple[int, int],
     bins: int,
     scrambled_by_code: bool,
-    short_word_bits: int,
-    has_long: bool,
+    short_word_bits: int = 0,
+    has_long: bool = False,
 ) -> KeyChannels:
     """The channels of a key.
 
@@ -116,7 +116,7 @@ def key_channels(
         code: (bits, slots) of the locating code.
         bins: width of a watermark stream.
         scrambled_by_code: whether the locating code scrambles the message's slots at the level of segments.
-        short_word_bits: bits of a message that every second of a file repeats.
+        short_word_bits: bits of a message that every second of a file repeats; 0: there are only segments.
         has_long: whether longer messages are spread over seconds.
     """
     name = f"{message[0]}+{code[0]}"

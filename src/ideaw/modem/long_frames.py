@@ -1,6 +1,6 @@
 """Long messages on the slots of seconds: stretches of one endless sequence of slots, so all seconds are one code.
 
-Second after second carries the next stretch; after NUM_PHASES of them the sequence begins again. Some slots tell how
+Second after second carries the next stretch; after SEQUENCE_PHASES of them the sequence begins again. Some slots tell how
 long the message is and, with signs that differ from phase to phase, which phase a second has. The bits are enciphered
 together with zeros, which check them. All signs are scrambled under the key, others in every phase, so that without a
 mark the values of all phases have independent random signs.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ideaw.modem.keyed import decipher, encipher, keyed_signs
 from ideaw.modem.ring_code import RingCode
 
-NUM_PHASES = 64
+SEQUENCE_PHASES = 64
 """Seconds after which the sequence repeats."""
 
 LENGTH_SLOTS = 48
@@ -53,8 +53,8 @@ class LongFrames:
 
     @cached_property
     def masks(self) -> NDArray[np.float32]:
-        """(NUM_PHASES, slots) of −1 and +1 that scramble the seconds of each phase."""
-        return keyed_signs(self.key, MASK_LABEL, (NUM_PHASES, self.slots))
+        """(SEQUENCE_PHASES, slots) of −1 and +1 that scramble the seconds of each phase."""
+        return keyed_signs(self.key, MASK_LABEL, (SEQUENCE_PHASES, self.slots))
 
     @cached_property
     def lengths(self) -> NDArray[np.float32]:
@@ -66,20 +66,20 @@ class LongFrames:
         return RingCode(8 * num_bytes + ODD_BITS + CHECK_ZEROS)
 
     def places(self, code: RingCode) -> NDArray[np.int64]:
-        """(NUM_PHASES, content_slots): where in a code the slots of all phases belong."""
-        numbers = np.arange(NUM_PHASES * self.content_slots)
-        return code.places(numbers).reshape(NUM_PHASES, self.content_slots)
+        """(SEQUENCE_PHASES, content_slots): where in a code the slots of all phases belong."""
+        numbers = np.arange(SEQUENCE_PHASES * self.content_slots)
+        return code.places(numbers).reshape(SEQUENCE_PHASES, self.content_slots)
 
     def symbols(self, bits: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(8 · bytes + ODD_BITS,) zeros and ones → (NUM_PHASES, slots) of −1 and +1, what each phase carries."""
+        """(8 · bytes + ODD_BITS,) zeros and ones → (SEQUENCE_PHASES, slots) of −1 and +1, what each phase carries."""
         padded = np.append(bits, np.zeros(CHECK_ZEROS, np.uint8))
         return self.template(encipher(padded, self.key)) * self.masks
 
     def template(self, word: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """An enciphered word (bits,) → (NUM_PHASES, slots) of −1 and +1, not scrambled."""
+        """An enciphered word (bits,) → (SEQUENCE_PHASES, slots) of −1 and +1, not scrambled."""
         code = RingCode(len(word))
         num_bytes = (code.bits - CHECK_ZEROS - ODD_BITS) // 8
-        length = np.broadcast_to(self.lengths[num_bytes - 1], (NUM_PHASES, LENGTH_SLOTS))
+        length = np.broadcast_to(self.lengths[num_bytes - 1], (SEQUENCE_PHASES, LENGTH_SLOTS))
         return np.concatenate([length, code.encode(word)[self.places(code)]], 1)
 
     def open(self, word: NDArray[np.uint8]) -> NDArray[np.uint8] | None:

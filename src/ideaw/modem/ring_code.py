@@ -51,11 +51,15 @@ class RingCode:
         coded = delayed @ _taps() & 1
         return (2 * coded.astype(np.float32) - 1).reshape(*words.shape[:-1], -1)
 
+    def collect(self, values: NDArray[np.floating], places: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Add up the LLRs (…,) of slots that belong to these places (…,): (num_places,)."""
+        return np.bincount(places.ravel(), np.asarray(values, np.float64).ravel(), self.num_places).astype(np.float64)
+
     def decode(self, places: NDArray[np.floating], rivals: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """List decoding: the maximum-likelihood word and, for its least certain bits, the best word without each.
 
         Args:
-            places: (num_places,) LLRs, the sum of all slots of each place.
+            places: (num_places,) LLRs, as `collect` gives them.
             rivals: for how many bits.
 
         Returns:

@@ -102,7 +102,8 @@ class CodebookFrames(ShortFrames):
     def _scores(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         """(seconds, slots) → (seconds, words)."""
         scale = np.abs(values).max(initial=0) or 1.0
-        return scale * ((values / scale).astype(np.float32) @ _codebook(self.key, self.bits, self.slots).T)
+        scores = (values / scale).astype(np.float32) @ _codebook(self.key, self.bits, self.slots).T
+        return np.asarray(scale * scores, np.float64)
 
 
 class RingFrames(ShortFrames):
@@ -120,7 +121,7 @@ class RingFrames(ShortFrames):
 
     def symbols(self, bits: NDArray[np.integer]) -> NDArray[np.float32]:
         padded = np.append(np.asarray(bits, np.uint8), np.zeros(ZERO_BITS, np.uint8))
-        return self._symbols(encipher(padded, self.key)[None])[0]
+        return np.asarray(self._symbols(encipher(padded, self.key)[None])[0])
 
     def decode(self, total: NDArray[np.floating]) -> tuple[list[ShortWord], NDArray[np.float32]]:
         words, margins = self.code.decode(self._places(total), NUM_RIVALS)
@@ -140,7 +141,7 @@ class RingFrames(ShortFrames):
 
     def _places(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         content, code = self.slots - self.tag_slots, self.code
-        return np.bincount(code.places(np.arange(content)), values[:content], code.num_places)
+        return code.collect(values[:content], code.places(np.arange(content)))
 
     def _symbols(self, words: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(words, code.bits) enciphered → (words, slots)."""

@@ -42,7 +42,7 @@ def body_bits(message: Message, message_bits: int) -> NDArray[np.uint8]:
         )
     data = message.data
     if len(data) > MAX_LONG_BYTES:
-        raise MessageError(f"the message is {len(data)} bytes long, and at most {MAX_LONG_BYTES} can be spread")
+        raise MessageError(f"the message is {len(data)} bytes long, and this model holds at most {MAX_LONG_BYTES}")
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     kind = (str, bytes, tuple).index(type(message.content))
     filling = len(bits) - len(message.content) if isinstance(message.content, tuple) else 0
