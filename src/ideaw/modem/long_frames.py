@@ -1,6 +1,6 @@
 """Long messages on the slots of seconds: stretches of one endless sequence of slots, so all seconds are one code.
 
-Second after second carries the next stretch; after SEQUENCE_PHASES of them the sequence begins again. Some slots tell how
+Second after second carries the next stretch; after SEQUENCE_PHASES of them it begins again. Some slots tell how
 long the message is and, with signs that differ from phase to phase, which phase a second has. The bits are enciphered
 together with zeros, which check them. All signs are scrambled under the key, others in every phase, so that without a
 mark the values of all phases have independent random signs.
