@@ -58,7 +58,9 @@ def test_a_message_comes_back_as_it_was(marker: ideaw.Marker, speech: NDArray[np
     assert found.message == message
     assert type(found.message) is type(message)
     assert found.p_value < FILE_P
-    assert len(found.bit_confidence) == marker.message_bits
+    assert len(found.bit_confidence) == 48  # kind, content and 13 zeros, enciphered
+    assert found.check_bits >= 12
+    assert found.wire_format == marker.card.wire_format == 1
 
 
 @pytest.mark.slow
