@@ -330,7 +330,7 @@ from ideaw.models import find_model
 network = Network(find_model("46+10"))
 network.mark = lambda host, message, code: 0.01 * host  # what is measured is everything around the network
 settings = EmbedSettings(22_050, 1, 38.0, 2.0**-15)
-embedder = Embedder(network, network.channels(PUBLIC), np.zeros((1, 46), int), settings)
+embedder = Embedder(network, network.channels(PUBLIC), np.ones((1, 552), np.float32), settings)
 audio = np.random.default_rng(0).uniform(-0.5, 0.5, (10 * 22_050, 1))
 
 def peak():
