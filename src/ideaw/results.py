@@ -51,8 +51,8 @@ class Detection:
     segments: list[Segment]
     """Where the marks are; empty for "none"."""
     bit_confidence: tuple[float, ...]
-    """One LLR for each bit that was sent (docs/wire-format.md: most are enciphered), positive for 1, of larger magnitude
-    where it is more certain; empty for "none"."""
+    """One LLR for each bit that was sent, enciphered bits for most messages (docs/wire-format.md): positive for 1, of
+    larger magnitude where it is more certain; empty for "none"."""
     key: str | None = None
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
