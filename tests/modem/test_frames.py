@@ -68,6 +68,7 @@ def test_a_word_comes_back_and_no_other_key_reads_it(bits: int, slots: int, kind
         assert all(other.check_bits < 12 for other in others)
 
 
+@pytest.mark.slow
 def test_the_sum_of_known_words_is_no_word() -> None:
     # The code is linear, so products of three patterns are the pattern of a word, but of none that passes its check.
     rng, frames = np.random.default_rng(2), RingFrames(KEY, 35, 552)
