@@ -226,9 +226,8 @@ def _longest_on_one_thread(speed: Result, task: str) -> list[Result]:
 
 
 def _payload(model: str) -> str:
-    """Bits of a message in every second, and with its kind and check."""
-    coded = int(model.split("+")[0])
-    return f"{layout(coded).content_bits} ({coded} with kind and check)"
+    """Bits of a message in every second."""
+    return str(layout(int(model.split("+")[0])).content_bits)
 
 
 def main() -> None:

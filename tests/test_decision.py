@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from plans import plan_of
+from plans import plan_of, symbols_for
 
 import ideaw
 from ideaw import detector
@@ -42,8 +42,7 @@ def network(marker: ideaw.Marker) -> Network:
 
 def _llrs(network: Network, text: str, seconds: int, noise: float = 0.5, key: Key = PUBLIC) -> NDArray[np.float32]:
     """(seconds, slots) that say a text, as long as it may be, in noise."""
-    period = plan_of(Message(text), network.card.message_bits, key).period_payloads
-    sent = network.channels(key).message.fec.symbols(period[np.arange(seconds) % len(period)])
+    sent = symbols_for(plan_of(Message(text), network.card.message_bits, key), seconds)
     return (sent + noise * np.random.default_rng(0).standard_normal(sent.shape)).astype(np.float32)
 
 
@@ -56,7 +55,7 @@ def _stretch(
 ) -> MarkedStretch:
     seconds, key = len(llrs), KEYS[key_index]
     starts = first + FRAMES_PER_SECOND * np.arange(seconds)
-    decoded = decode_seconds(llrs, network.channels(key).message.fec, key)
+    decoded = decode_seconds(llrs, network.channels(key))
     last = first + FRAMES_PER_SECOND * seconds
     return MarkedStretch(key_index, starts, np.full(seconds, 10.0), log_p, llrs, first, last, decoded, 1)
 
@@ -115,8 +114,8 @@ def test_a_stretch_tells_what_and_where_and_whose(network: Network) -> None:
         (segment,) = answer.segments
         assert (segment.start, segment.end, segment.message_ok) == (0.5, 4.5, True)
         assert (segment.message, segment.key) == ("hey", key.fingerprint)
-        bits = Message("hey").encode(network.card.message_bits, key)
-        assert np.array_equal(np.array(answer.bit_confidence) > 0, bits > 0)
+        _, llrs = network.channels(key).short.decode(_llrs(network, "hey", 1, 0.0, key)[0])
+        assert np.array_equal(np.array(answer.bit_confidence) > 0, llrs > 0)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_a_code_whose_message_cannot_be_read_is_unreadable(network: Network) -> 
     assert answer.p_value == max(2 * math.exp(CERTAIN), 2.0 ** (-8 * len(PUBLIC)))
     (segment,) = answer.segments
     assert (segment.message_ok, segment.message, segment.key) == (False, None, PUBLIC.fingerprint)
-    assert len(answer.bit_confidence) == network.card.message_bits
+    assert len(answer.bit_confidence) == 48
     assert str(answer).startswith("unreadable")
     # Nor is a code told that may be an accident.
     answer = _answer(network, _stretch(network, noise, log_p=math.log(1e-5)), seconds=10.0)
@@ -154,8 +153,7 @@ def test_a_code_whose_message_cannot_be_read_is_unreadable(network: Network) -> 
 def test_a_long_message_is_read_from_pieces_that_are_too_short_alone(network: Network) -> None:
     text = "a text that takes some seconds"
     llrs = _llrs(network, text, 30, noise=0.2)
-    needed = plan_of(Message(text), network.card.message_bits).needed
-    first, second = llrs[: needed - 2], llrs[needed : 2 * needed - 3]
+    first, second = llrs[:2], llrs[8:10]
     pieces = _stretch(network, first), _stretch(network, second, 1_000)
     assert _answer(network, *pieces).message == text
     alone = _answer(network, pieces[0])

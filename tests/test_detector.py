@@ -125,7 +125,7 @@ def test_every_decoding_is_counted(
 
     def counting(work: Callable[..., object]) -> Callable[..., object]:
         def count(llrs: NDArray[np.float32], *rest: object) -> object:
-            if len(rest) < 3:  # with a fourth argument what was decoded before is gone on with
+            if len(rest) < 2:  # with a third argument what was decoded before is gone on with
                 sums.append(llrs.shape)
             return work(llrs, *rest)
 

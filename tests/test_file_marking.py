@@ -64,8 +64,8 @@ def test_a_mark_that_is_too_faint_says_so(
 def test_a_message_that_fills_the_audio_to_its_brim_says_so(
     marker: ideaw.Marker, tmp_path: Path, speech: NDArray[np.float32]
 ) -> None:
-    half = len(speech) // 2  # the message needs every second, and half of them hold none
-    sf.write(tmp_path / "in.wav", np.concatenate([speech[:half], noise(half / 16_000)]), 16_000)
+    # The message takes six seconds as they are usually, and five of these hold nothing.
+    sf.write(tmp_path / "in.wav", np.concatenate([speech[:16_000], noise(5)]), 16_000)
     with pytest.raises(ideaw.LostMarkError, match="use a shorter message, or longer audio"):
         marker.embed_file(tmp_path / "in.wav", tmp_path / "out.wav", "x" * marker.capacity(6))
 

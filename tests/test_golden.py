@@ -1,4 +1,4 @@
-"""What earlier versions marked is still found: the files of tests/golden, each made by the version it is named after.
+"""What earlier versions marked is still found: the files of tests/golden, each of the wire format it is named after.
 
 Marks are compared by the messages that are read from them. Samples cannot be equal bit for bit on every machine, so
 of embedding only a residual is compared, within the rounding of its 16-bit file and of float32 arithmetic.
@@ -35,8 +35,10 @@ def message_of(entry: dict[str, Any]) -> str | bytes | tuple[int, ...]:
 def test_marks_of_earlier_versions_are_found(folder: Path, entry: dict[str, Any]) -> None:
     key = ideaw.Key(bytes.fromhex(MANIFESTS[folder]["secret_key"]))
     marker = ideaw.load(entry["model"], threads=1)
-    detection = marker.detect_file(folder / entry["file"], keys=[key] if entry.get("secret") else None)
+    keys, layers = [key] if entry.get("secret") else None, entry.get("layers", "fast")
+    detection = marker.detect_file(folder / entry["file"], keys=keys, layers=layers)
     assert detection.message == message_of(entry)
+    assert detection.wire_format == int(folder.name)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

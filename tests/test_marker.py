@@ -58,7 +58,9 @@ def test_a_message_comes_back_as_it_was(marker: ideaw.Marker, speech: NDArray[np
     assert found.message == message
     assert type(found.message) is type(message)
     assert found.p_value < FILE_P
-    assert len(found.bit_confidence) == marker.message_bits
+    assert len(found.bit_confidence) == 48  # kind, content and 13 zeros, enciphered
+    assert found.check_bits >= 12
+    assert found.wire_format == marker.card.wire_format == 1
 
 
 @pytest.mark.slow
@@ -476,8 +478,8 @@ def test_a_message_of_any_length_is_spread_over_seconds(
     found = marker.detect(out[22_222:-3_333], 16_000, speeds="none")
     assert found.message == message
     assert type(found.message) is type(message)
-    short = marker.detect(out[22_222 : 22_222 + 32_000], 16_000, speeds="none")
-    assert (short.found, len(short.segments)) == (False, 1)
+    # Clean audio holds more than it must: less than `capacity` asks for is enough.
+    assert marker.detect(out[22_222 : 22_222 + 32_000], 16_000, speeds="none").message == message
 
 
 @pytest.mark.slow
@@ -854,7 +856,7 @@ def test_bad_files_get_one_line_and_nothing_is_written(
         (good, tmp_path / "out.xyz", "a", ideaw.FileError),
         (good, tmp_path / "nowhere" / "out.wav", "a", ideaw.FileError),
         (good, tmp_path, "a", ideaw.FileError),
-        (good, out, "too long a message", ideaw.MessageError),
+        (good, out, "too long a message " * 9, ideaw.MessageError),
     ]
     for source, target, message, error in cases:
         with pytest.raises(error) as caught:

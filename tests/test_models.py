@@ -239,7 +239,7 @@ def test_what_the_engine_does_not_need_is_kept_as_facts(copy: Path) -> None:
 
 
 def test_a_model_for_another_version_is_to_be_exported_again(copy: Path) -> None:
-    _change(copy, format_version=1)
+    _change(copy, wire_format=2)
     with pytest.raises(ModelError, match="export it again"):
         find_model(copy)
 

@@ -1,8 +1,8 @@
-"""Make the golden files of a release: marked audio that every later version must still read.
+"""Make the golden files of a wire format: marked audio that every later version must still read.
 
-    python tools/make_golden.py FOLDER
+    python tools/make_golden.py tests/golden/1
 
-To be run with the release itself, before it changes; existing folders of tests/golden are never made again.
+Run once for each number of the format; existing folders of tests/golden are never made again.
 """
 
 import argparse
@@ -27,10 +27,30 @@ FILES: list[dict[str, object]] = [
     {"file": "bits.flac", "model": "22+10", "host": "speech", "seconds": 3, "bits": "0110100"},
     {"file": "letter-secret.flac", "model": "22+10", "host": "speech", "seconds": 2, "text": "A", "secret": True},
     {"file": "few-bits.flac", "model": "10+10", "host": "speech", "seconds": 4, "bits": "101"},
+    {"file": "few-bits-secret.mp3", "model": "10+10", "host": "music", "seconds": 3, "bits": "0110", "secret": True},
     {"file": "stereo.ogg", "model": "46+10", "host": "music", "seconds": 3, "text": "wide"},
     {"file": "stereo-secret.mp3", "model": "22+10", "host": "music", "seconds": 3, "bits": "11001010", "secret": True},
     {"file": "long.ogg", "model": "46+10", "host": "speech", "seconds": 12, "text": "twenty letters here."},
     {"file": "word-secret.ogg", "model": "46+10", "host": "speech", "seconds": 5, "text": "seventh", "secret": True},
+    {"file": "long-bits.ogg", "model": "22+10", "host": "speech", "seconds": 6, "bits": "01101" * 8},
+    {
+        "file": "long-bytes-secret.mp3",
+        "model": "22+10",
+        "host": "music",
+        "seconds": 4,
+        "bytes": "00ff1020",
+        "secret": True,
+    },
+    {"file": "deep.ogg", "model": "46+10", "host": "speech", "seconds": 12, "text": "ok", "layers": "deep"},
+    {
+        "file": "deep-secret.ogg",
+        "model": "46+10",
+        "host": "speech",
+        "seconds": 12,
+        "bits": "10110",
+        "layers": "deep",
+        "secret": True,
+    },
 ]
 """What is marked: the packaged sample, repeated to so many seconds; what with, and which message."""
 
@@ -54,7 +74,7 @@ def host_of(entry: dict[str, object]) -> tuple[NDArray[np.float64], int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="a folder that is not there yet, such as tests/golden/0.1")
+    parser.add_argument("folder", type=Path, help="a folder that is not there yet, such as tests/golden/1")
     folder = parser.parse_args().folder
     folder.mkdir(parents=True)
     for entry in FILES:
@@ -64,10 +84,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as temporary:
             plain, marked = Path(temporary, "plain.wav"), folder / str(entry["file"])
             sf.write(plain, samples, rate)
-            marker.embed_file(plain, marked, message_of(entry))
-        print(f"{marked} {marked.stat().st_size} bytes: {marker.detect_file(marked)}")
+            layers = str(entry.get("layers", "fast"))
+            marker.embed_file(plain, marked, message_of(entry), layers=layers)
+        print(f"{marked} {marked.stat().st_size} bytes: {marker.detect_file(marked, layers=layers)}", flush=True)
     samples, rate = host_of(RESIDUAL)
-    marked_samples = ideaw.load(str(RESIDUAL["model"]), threads=1).embed(samples, rate, message_of(RESIDUAL))
+    marker = ideaw.load(str(RESIDUAL["model"]), threads=1)
+    marked_samples = marker.embed(samples, rate, message_of(RESIDUAL), snr=marker.card.snr)
     residual = marked_samples - samples
     scale = float(np.abs(residual).max()) / (1 - 2**-15)
     sf.write(folder / "residual.flac", residual / scale, rate, "PCM_16")

@@ -39,7 +39,7 @@ from ideaw.listening import (
     cut_excerpts,
     is_look_due,
 )
-from ideaw.modem.channel import KeyChannels
+from ideaw.modem.channel import WIRE_FORMAT, KeyChannels
 from ideaw.results import Detection, Segment
 
 STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 3, 3
@@ -303,6 +303,8 @@ def _decide(
             search.keys[best.key_index].fingerprint,
             _measured_speed(best, speed),
             "fast",
+            max(0, math.floor(best.decoded.check_bits - math.log2(best.decodings))),
+            WIRE_FORMAT,
         )
     present = [stretch for stretch in stretches if trials.track_p(stretch.log_p) < limit]
     p = min(1.0, trials.track_p(search.log_p))
@@ -321,7 +323,7 @@ def _pool(search: Search) -> Iterator[MarkedStretch]:
         joined = len(pieces) > 1 or any(piece.joined for piece in pieces)
         if joined and all(piece.decoded.message is None for piece in pieces):
             llrs = np.concatenate([piece.llrs for piece in pieces])
-            decoded = decode_seconds(llrs, channels.message.fec, channels.key)
+            decoded = decode_seconds(llrs, channels)
             strongest = min(pieces, key=lambda piece: piece.log_p)
             yield replace(strongest, decoded=decoded, decodings=1 + sum(piece.decodings for piece in pieces))
 

@@ -20,6 +20,7 @@ from ideaw.errors import IdeawError, MessageError
 from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds, check_speeds
 from ideaw.keys import Key
 from ideaw.layers import Layer
+from ideaw.modem.channel import WIRE_FORMAT
 from ideaw.payload.message import Message, MessageLike
 from ideaw.results import Detection, Segment, Status
 
@@ -89,7 +90,9 @@ class DeepDetector:
         status: Status = "unreadable" if content is None else "found"
         p = reported_p(finding.p_value, key)
         name = None if content is None else key.fingerprint
-        return Detection(status, content, p, [segment], (), name, finding.playback.tempo, "deep")
+        wire_format = None if content is None else WIRE_FORMAT
+        tempo = finding.playback.tempo
+        return Detection(status, content, p, [segment], (), name, tempo, "deep", wire_format=wire_format)
 
 
 class DeepListener:

@@ -30,12 +30,12 @@ from ideaw.engine.gain import SHORT_BOOSTS_DB, SHORT_SECONDS, MarkLevel, check_l
 from ideaw.engine.live import LiveEmbedder
 from ideaw.engine.mixer import EmbedSettings
 from ideaw.engine.network import Network
+from ideaw.engine.plan import Plan, plan_message
 from ideaw.errors import AudioError, MessageError
 from ideaw.keys import Key
 from ideaw.layers import Layer, Stages
 from ideaw.modem.channel import KeyChannels
-from ideaw.payload.framing import plan_blocks
-from ideaw.payload.message import Message, Plan
+from ideaw.payload.message import Message
 from ideaw.streams import MIN_READABLE_SECONDS, MIN_SOUND_SHARE
 
 
@@ -61,8 +61,7 @@ class EmbedRequest:
     @cached_property
     def plan(self) -> Plan:
         """What the network's mark says in each second."""
-        content, bits = self.message, self.network.card.message_bits
-        return content.plan(bits, self.key) if content.fits(bits) else plan_blocks(content, bits, self.key)
+        return plan_message(self.message, self.channels, self.network.card.message_bits)
 
     @cached_property
     def checked_level(self) -> MarkLevel:
@@ -171,7 +170,7 @@ class EmbedRequest:
         whole = latency is None or latency >= MIN_WHOLE_LATENCY_SECONDS
         block_seconds = int(latency) - WAIT_BEYOND_BLOCK_SECONDS if whole and latency is not None else None
         settings = EmbedSettings(rate, channels, snr, step, block_seconds, audibility or 0.0, companding)
-        mark = self.network, self.channels, self.plan.period_payloads, settings
+        mark = self.network, self.channels, self.plan.symbols, settings
         return Embedder(*mark) if latency is None or whole else LiveEmbedder(*mark, latency)
 
     @property

@@ -23,7 +23,8 @@ from ideaw.audio.hearing import DEFAULT_AUDIBILITY_DB, MAX_AUDIBILITY_DB, MIN_AU
 from ideaw.audio.samples import MIN_SECONDS
 from ideaw.errors import ModelError
 from ideaw.modem.carriers import MESSAGE_TILE_FRAMES, TILE_BINS, tile_bands
-from ideaw.modem.fec import FORMAT_VERSION, fec_exists
+from ideaw.modem.channel import WIRE_FORMAT
+from ideaw.modem.fec import fec_exists
 
 DEFAULT_MODEL = "46+10"
 
@@ -65,8 +66,8 @@ class Card:
     """Coded bits that carry the payload of one second."""
     code_slots: _Count
     """Coded bits that carry the locating code in one second."""
-    format_version: int
-    """Of carriers and error correction: a mark is read by the version that it was made with."""
+    wire_format: int
+    """Number of the format of its marks: what lies where in them (docs/wire-format.md)."""
     snr: Annotated[float, Meta(ge=0, le=100)]
     """SNR in dB that the marks of single segments keep unless the caller asks for another: the paper's level."""
     bins: Annotated[int, Meta(gt=0, le=2 * NUM_BINS)]
@@ -171,8 +172,8 @@ def parse_card(given: dict[str, Any], folder: Path | Traversable) -> Card:
         ModelError: a field is missing, of a wrong type or out of range (it is named), or of another format.
     """
     known = {entry.name for entry in fields(Card)} - {"facts"}
-    if given.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
-        raise ModelError(f"{folder} is a model of another format version: export it again")
+    if given.get("wire_format", WIRE_FORMAT) != WIRE_FORMAT:
+        raise ModelError(f"{folder} is a model of another wire format than {WIRE_FORMAT}: export it again")
     required = {name: value for name, value in given.items() if name in known}
     facts = {name: value for name, value in given.items() if name not in known}
     try:

@@ -51,13 +51,19 @@ class Detection:
     segments: list[Segment]
     """Where the marks are; empty for "none"."""
     bit_confidence: tuple[float, ...]
-    """One LLR per payload bit, positive for 1, of larger magnitude where it is more certain; empty for "none"."""
+    """One LLR for each bit that was sent, enciphered bits for most messages (docs/wire-format.md): positive for 1, of
+    larger magnitude where it is more certain; empty for "none"."""
     key: str | None = None
     """Fingerprint of the key that the mark was made with (`Key.fingerprint`); None unless found."""
     speed: float = 1.0
     """Playback speed relative to the audio that was marked; 1.05 is 5 % faster."""
     layer: Layer | None = None
     """Which layer of the mark spoke: "fast", the network's, or "deep"; None for "none"."""
+    check_bits: int = 0
+    """Bits of proof that the message was made with the key: without it, forging as much takes 2^check_bits tries, see
+    docs/security.md. 0 unless found, and of the deep layer, whose words have no check."""
+    wire_format: int | None = None
+    """Number of the format that the mark is written in; None unless found."""
     heard_seconds: float | None = None
     """Seconds of the audio that were listened to, where that is not all of it: nothing is known of the rest."""
 
@@ -103,6 +109,8 @@ def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> 
         "p_value": detection.p_value,
         "speed": round(detection.speed, 4),
         "layer": detection.layer,
+        "check_bits": detection.check_bits,
+        "wire_format": detection.wire_format,
         "segments": [_segment_as_json(segment, names) for segment in detection.segments],
         "key": key_name(detection, names),
         "key_fingerprint": detection.key,

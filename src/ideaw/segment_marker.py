@@ -12,7 +12,7 @@ from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.segments import check_bits, check_segments, embed_segments, extract_segments
 from ideaw.keys import PUBLIC, Key
 from ideaw.models import Card
-from ideaw.payload.framing import capacity
+from ideaw.payload.body import capacity
 
 
 class SegmentMarker:

@@ -62,7 +62,7 @@ def test_marks_are_counted_attack_by_attack(few: Table) -> None:
         assert (row.clips, row.exact.value, row.wrong.value, row.alarms.value) == (2, value, 0, 0)
         assert (row.seen.value, row.failed) == (value, 0)
         assert row.bits.value == 0.5 + value / 2
-        assert row.capacity.value == pytest.approx(value * 46 / 3)
+        assert row.capacity.value == pytest.approx(value * 48 / 3)
         assert [each.share.value for each in row.found.values()] == [value] * 3
         assert {each.by for each in row.found.values()} == {"p-value"}
         assert row.exact.low <= row.exact.value <= row.exact.high

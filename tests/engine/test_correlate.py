@@ -66,9 +66,9 @@ def _known(stream: NDArray[np.float32], code: KeyChannels) -> tuple[NDArray[np.f
 @pytest.fixture(scope="module")
 def marked(network: Network, channels: KeyChannels, speech: NDArray[np.float32]) -> NDArray[np.float32]:
     """Speech with a mark whose seconds begin with it."""
-    payloads = np.random.default_rng(0).integers(0, 2, (6, network.card.message_bits))
+    symbols = channels.message.fec.symbols(np.random.default_rng(0).integers(0, 2, (6, network.card.message_bits)))
     settings = EmbedSettings(SAMPLE_RATE, 1, network.card.snr, 0.0)
-    embedder = Embedder(network, channels, payloads, settings)
+    embedder = Embedder(network, channels, symbols, settings)
     return np.concatenate([embedder.push(speech[:, None]), embedder.finish()])[:, 0].astype(np.float32)
 
 

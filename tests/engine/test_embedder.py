@@ -31,6 +31,11 @@ def _payloads(network: Network, seconds: int = 6) -> NDArray[np.integer]:
     return np.random.default_rng(3).integers(0, 2, (seconds, network.card.message_bits))
 
 
+def _symbols(channels: KeyChannels, payloads: NDArray[np.integer]) -> NDArray[np.float32]:
+    """(seconds, message_bits) as segments carry them: (seconds, slots)."""
+    return channels.message.fec.symbols(payloads) * channels.scrambler(channels.locating_code)
+
+
 def _embedder(
     network: Network,
     channels: KeyChannels,
@@ -41,7 +46,9 @@ def _embedder(
     block: int | None = None,
 ) -> Embedder:
     count = 1 if audio.ndim == 1 else audio.shape[1]
-    return Embedder(network, channels, _payloads(network), EmbedSettings(rate, count, snr, step, block))
+    return Embedder(
+        network, channels, _symbols(channels, _payloads(network)), EmbedSettings(rate, count, snr, step, block)
+    )
 
 
 def _marked(embedder: Embedder, pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:
@@ -137,7 +144,7 @@ def test_the_whole_at_once_gives_the_same(
     # The definition, without blocks: one pass over everything, a gain through limits and borders, and back.
     audio = soxr.resample(music[:, :1], 44_100, rate).astype(np.float64)
     narrow = resample(audio, rate, SAMPLE_RATE, network_length(len(audio), rate))[: 6 * SEGMENT_SAMPLES, 0]
-    symbols = channels.message.fec.symbols(_payloads(network)) * channels.message_scrambler
+    symbols = _symbols(channels, _payloads(network))
     streams = (
         channels.message.carriers.stream(symbols).reshape(1, 6 * FRAMES_PER_SECOND, -1),
         np.tile(channels.code_stream, (6, 1))[None],
@@ -233,14 +240,14 @@ def test_seconds_carry_one_payload_after_another_again_and_again(
 ) -> None:
     payloads = _payloads(network, 4)
     settings = EmbedSettings(SAMPLE_RATE, 1, network.card.snr, 0.0, block_seconds=2)
-    marked = _marked(Embedder(network, channels, payloads, settings), [strings[:, None]])
+    marked = _marked(Embedder(network, channels, _symbols(channels, payloads), settings), [strings[:, None]])
     # Windows and level reach over the borders of seconds, and so does what the network sees.
     features = ChunkFeatures(network, marked)
     for channel, stream, scrambler, written in (
         (
             channels.message,
             features.message((0, features.hops)),
-            channels.message_scrambler,
+            channels.scrambler(channels.locating_code),
             payloads[np.arange(6) % 4],
         ),
         (channels.code, features.code, 1, np.tile(channels.locating_code, (6, 1))),
@@ -267,7 +274,7 @@ def test_silent_seconds_carry_nothing_and_spoil_nothing(
     assert not residual[2 * SEGMENT_SAMPLES : 4 * SEGMENT_SAMPLES].any()
     features = ChunkFeatures(network, (audio + residual).astype(np.float32)[:, None])
     stream = features.message((0, features.hops)).reshape(6, FRAMES_PER_SECOND, -1)
-    llrs = channels.message.carriers.slot_llrs(stream) * channels.message_scrambler
+    llrs = channels.message.carriers.slot_llrs(stream) * channels.scrambler(channels.locating_code)
     loud = [0, 1, 4, 5]
     assert ((channels.message.fec.decode_word(llrs[loud]) > 0) == (payloads[loud] > 0)).mean() > 0.95
 
@@ -323,7 +330,7 @@ from ideaw.models import find_model
 network = Network(find_model("46+10"))
 network.mark = lambda host, message, code: 0.01 * host  # what is measured is everything around the network
 settings = EmbedSettings(22_050, 1, 38.0, 2.0**-15)
-embedder = Embedder(network, network.channels(PUBLIC), np.zeros((1, 46), int), settings)
+embedder = Embedder(network, network.channels(PUBLIC), np.ones((1, 552), np.float32), settings)
 audio = np.random.default_rng(0).uniform(-0.5, 0.5, (10 * 22_050, 1))
 
 def peak():

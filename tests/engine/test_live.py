@@ -35,10 +35,10 @@ def _embedder(
     step: float = 0.0,
     latency: float | None = None,
 ) -> LiveEmbedder:
-    payloads = np.random.default_rng(3).integers(0, 2, (3, network.card.message_bits))
+    symbols = channels.message.fec.symbols(np.random.default_rng(3).integers(0, 2, (3, network.card.message_bits)))
     count = 1 if audio.ndim == 1 else audio.shape[1]
     settings = EmbedSettings(rate, count, snr, step, audibility=-2.0)
-    return LiveEmbedder(network, channels, payloads, settings, check_live_latency(rate, latency))
+    return LiveEmbedder(network, channels, symbols, settings, check_live_latency(rate, latency))
 
 
 def _marked(embedder: LiveEmbedder, pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:

@@ -133,7 +133,7 @@ def test_bits_travel_in_as_many_slots_as_the_card_says(network: Network, channel
         assert set(np.unique(symbols)) <= {-1, 1}
     assert channels.locating_code.shape == (network.card.code_bits,)
     assert channels.code_symbols.shape == (network.card.code_slots,)
-    assert channels.message_scrambler.shape == (network.card.message_slots,)
+    assert channels.scrambler(channels.locating_code).shape == (network.card.message_slots,)
 
 
 @pytest.mark.slow

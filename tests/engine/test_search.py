@@ -29,15 +29,15 @@ END_HOPS = 2
 
 def _embedded(network: Network, audio: NDArray[np.float32], text: str, key: bytes = PUBLIC) -> NDArray[np.float32]:
     """(n,) at 16 kHz with a text in every second, or spread over as many as it needs."""
-    return _marked_with(network, audio, plan_of(Message(text), network.card.message_bits, key).period_payloads, key)
+    return _marked_with(network, audio, plan_of(Message(text), network.card.message_bits, key).symbols, key)
 
 
 def _marked_with(
-    network: Network, audio: NDArray[np.float32], payloads: NDArray[np.integer], key: bytes = PUBLIC
+    network: Network, audio: NDArray[np.float32], symbols: NDArray[np.float32], key: bytes = PUBLIC
 ) -> NDArray[np.float32]:
-    """(n,) at 16 kHz with (period, message_bits) in its seconds."""
+    """(n,) at 16 kHz with (period, slots) in its seconds."""
     settings = EmbedSettings(SAMPLE_RATE, 1, network.card.snr, 0.0)
-    embedder = Embedder(network, network.channels(key), payloads, settings)
+    embedder = Embedder(network, network.channels(key), symbols, settings)
     return np.concatenate([embedder.push(audio[:, None]), embedder.finish()])[:, 0].astype(np.float32)
 
 
@@ -129,8 +129,8 @@ def test_a_mark_near_the_end_of_a_chunk_is_found_once_and_where_it_is(
     (whole,), (stretch,) = (
         _stretches(_search(network, chunk_hops=length), audio) for length in (CHUNK_HOPS, chunk_hops)
     )
-    # A border is where evidence ends, and a fifth of a second of noise may look like some.
-    assert (stretch.first, stretch.last) == pytest.approx((first, last), abs=FRAMES_PER_SECOND // 5)
+    # A border is where evidence ends, and up to half a second of noise may look like some, as the word's signs are.
+    assert (stretch.first, stretch.last) == pytest.approx((first, last), abs=FRAMES_PER_SECOND // 2)
     assert np.sort(stretch.scores)[-1] > 0.9 * np.sort(whole.scores)[-1]  # it was heard whole
     assert _text(stretch) == "hey"
 
@@ -328,7 +328,7 @@ def test_a_piece_in_between_that_says_something_else_is_read(
     assert [_text(stretch) for stretch in stretches] == ["hey", "you", "hey"]
     llrs = np.concatenate([stretch.llrs for stretch in stretches])[begin : begin + READ_STRIDE]
     assert llrs.any(1).all()
-    alone = decode_seconds(llrs, network.channels(PUBLIC).message.fec, PUBLIC).message
+    alone = decode_seconds(llrs, network.channels(PUBLIC)).message
     assert alone is not None
     assert alone.content == "you"
 
@@ -387,7 +387,7 @@ def _count_decodings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         decode: Any = getattr(search, name)
 
         def call(llrs: NDArray[np.float32], *given: Any) -> Any:
-            counts.extend([1] * (len(given) < 3))
+            counts.extend([1] * (len(given) < 2))
             return decode(llrs, *given)
 
         monkeypatch.setattr(search, name, call)
@@ -404,7 +404,7 @@ def test_every_decoding_is_counted(
 ) -> None:
     if texts == [None]:  # bits that are no message
         bits = np.random.default_rng(0).integers(0, 2, (12, network.card.message_bits))
-        audio = _marked_with(network, unmarked, bits)
+        audio = _marked_with(network, unmarked, network.channels(PUBLIC).message.fec.symbols(bits))
     else:
         pieces = np.split(np.stack([_embedded(network, unmarked, str(text)) for text in texts]), len(texts), 1)
         audio = np.concatenate([piece[place] for place, piece in enumerate(pieces)])

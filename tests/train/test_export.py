@@ -24,8 +24,7 @@ from ideaw.errors import FileError, IdeawError
 from ideaw.keys import PUBLIC
 from ideaw.models import DEFAULT_MODEL, model_folder
 from ideaw.modem import carriers as numpy_carriers
-from ideaw.modem.channel import KeyChannels
-from ideaw.modem.fec import FORMAT_VERSION
+from ideaw.modem.channel import WIRE_FORMAT, KeyChannels
 from ideaw.nets.build import build_dual_stage, build_network
 from ideaw.nets.carriers import Carriers
 from ideaw.nets.config import NetConfig
@@ -137,7 +136,7 @@ def test_the_card_has_the_runs_numbers(exported: Exported) -> None:
         "code_bits": 3,
         "message_slots": 540,
         "code_slots": 540,
-        "format_version": FORMAT_VERSION,
+        "wire_format": WIRE_FORMAT,
         "snr": 30.0,
         "audibility": DEFAULT_AUDIBILITY_DB,
         "audibility_means": AUDIBILITY_MEANING,

@@ -34,6 +34,10 @@ MIN_TRACK_GAIN = 2.5
 WEAK_SHARE = 0.35
 """Share of a track's typical score that the seconds at its ends need, or they are trimmed."""
 
+WEIGHT_REACH_ROWS, MIN_ROW_WEIGHT = 12, 0.03
+"""Rows of tiles on each side over which a row's worth is measured, 400 Hz, and what every row is worth at least, as a
+share of the best (E91)."""
+
 BORDER_ITERATIONS = 3
 """How often the borders of a marked stretch are estimated again."""
 
@@ -117,6 +121,28 @@ def matched_filter(
             total += sums[rows, time]
             variance += squares[rows, time]
     return total, variance
+
+
+def row_weights(stream: NDArray[np.float32], channels: KeyChannels, track: Track) -> NDArray[np.float32]:
+    """(freq_tiles,): how much each row of tiles is worth, by the locating code: its amplitude there over its power.
+
+    What survives of a mark lies where a codec or noise left it, and the known code tells where that is. Its signs are
+    independent of the message's, so that the weights say nothing about these, and all bounds hold.
+    """
+    carriers, scores = channels.code.carriers, track.scores.clip(0)[:, None, None]
+    tiles = np.clip(_tiles_of_seconds(stream, track.starts, carriers), -TILE_CLIP, TILE_CLIP)
+    amplitude, power = np.zeros(stream.shape[1]), np.zeros(stream.shape[1])
+    parts = zip(carriers.bands, carriers.split_bands(tiles), channels.code_template_bands, strict=True)
+    for band, values, signs in parts:
+        rows = slice(band.first, band.last)
+        amplitude[rows] = (scores * values * signs).sum((0, 1))
+        power[rows] = (scores * np.square(values)).sum((0, 1))
+    around = np.ones(2 * WEIGHT_REACH_ROWS + 1)
+    amplitude, power = (
+        np.convolve(np.pad(sums, WEIGHT_REACH_ROWS, "edge"), around, "valid") for sums in (amplitude, power)
+    )
+    worth = np.divide(amplitude.clip(0), power, out=np.zeros_like(power), where=power > 0)
+    return np.asarray(worth / (worth.max() or 1.0) + MIN_ROW_WEIGHT, np.float32)
 
 
 def slot_llrs(stream: NDArray[np.float32], carriers: Carriers, starts: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -51,8 +51,8 @@ class Embedder:
     Args:
         network: the model.
         channels: where message and locating code lie.
-        payloads: (period, message_bits) zeros and ones; second k, counted from the beginning, carries number k mod
-            period. Every second carries the key's locating code.
+        symbols: (period, slots) of −1 and +1; second k, counted from the beginning, carries row k mod period. Every
+            second carries the key's locating code.
         settings: rate, channels, SNR and width of the samples.
 
     Raises:
@@ -60,7 +60,7 @@ class Embedder:
     """
 
     def __init__(
-        self, network: Network, channels: KeyChannels, payloads: NDArray[np.integer], settings: EmbedSettings
+        self, network: Network, channels: KeyChannels, symbols: NDArray[np.float32], settings: EmbedSettings
     ) -> None:
         network.require_locating_code()
         self.length = 0
@@ -70,7 +70,7 @@ class Embedder:
         self._down, self._up = Resampler(rate, SAMPLE_RATE, count), Resampler(SAMPLE_RATE, rate, count)
         self._audio, self._mark = SampleBuffer(count), SampleBuffer(count)
         self._audio_16k, self._mark_16k = SampleBuffer(count), SampleBuffer(count)
-        self._residual = _ResidualStream(network, channels, payloads, self._audio_16k, settings, self._block_hops)
+        self._residual = _ResidualStream(network, channels, symbols, self._audio_16k, settings, self._block_hops)
         self._limits = GainEnvelope(rate)
         self._by_ear = GainByEar(rate, settings.audibility)
         self._nothing: NDArray[Any] = np.empty(0)
@@ -185,7 +185,7 @@ class _ResidualStream:
         self,
         network: Network,
         channels: KeyChannels,
-        payloads: NDArray[np.integer],
+        symbols: NDArray[np.float32],
         audio: SampleBuffer,
         settings: EmbedSettings,
         block: int,
@@ -193,7 +193,7 @@ class _ResidualStream:
         self._network, self._audio, self._block = network, audio, block
         self.context = network.card.context["mark"]
         self._by_ear = settings.snr is None
-        self._streams = WatermarkStreams(channels, payloads)
+        self._streams = WatermarkStreams(channels, symbols)
         self._overlap = np.zeros((2 * EDGE_SAMPLES, settings.channels), np.float32)
         self._position = -EDGE_SAMPLES
         """Position of the next sample of the residual; those before 0 are the fade-in, and are dropped."""

@@ -89,7 +89,7 @@ class LiveEmbedder:
     Args:
         network: the model.
         channels: where message and locating code lie.
-        payloads: (period, message_bits) zeros and ones, as for `Embedder`.
+        symbols: (period, slots) of −1 and +1, as for `Embedder`.
         settings: rate, channels, level and width of the samples.
         latency: seconds that a sample may wait, as `check_live_latency` gives them; more saves time.
 
@@ -101,7 +101,7 @@ class LiveEmbedder:
         self,
         network: Network,
         channels: KeyChannels,
-        payloads: NDArray[np.integer],
+        symbols: NDArray[np.float32],
         settings: EmbedSettings,
         latency: float,
     ) -> None:
@@ -112,7 +112,7 @@ class LiveEmbedder:
         self._down, self._up = ShortResampler(rate, SAMPLE_RATE, count), ShortResampler(SAMPLE_RATE, rate, count)
         self._block_hops = 1 + int((latency - live_delay_seconds(rate, 1)) * FRAMES_PER_SECOND + 1e-6)
         self._audio, self._audio_16k = SampleBuffer(count), _silence(SEGMENT_SAMPLES, count)
-        self._residual = _CausalResidual(network, channels, payloads, settings)
+        self._residual = _CausalResidual(network, channels, symbols, settings)
         self._gain = _TrailingGain(settings)
         snr = MIN_SNR_BY_EAR_DB if settings.snr is None else settings.snr
         self._budget, self._mixer = SecondBudget(rate, count, snr, settings.step), Mixer(settings)
@@ -196,10 +196,10 @@ class _CausalResidual:
     """The network's residual, block after block, each from its own frames and a few before them."""
 
     def __init__(
-        self, network: Network, channels: KeyChannels, payloads: NDArray[np.integer], settings: EmbedSettings
+        self, network: Network, channels: KeyChannels, symbols: NDArray[np.float32], settings: EmbedSettings
     ) -> None:
         self._network, self._by_ear = network, settings.snr is None
-        self._streams = WatermarkStreams(channels, payloads)
+        self._streams = WatermarkStreams(channels, symbols)
         self._past = np.zeros((settings.channels, 0, NUM_BINS), np.complex64)
         self._overlap = np.zeros((settings.channels, 2 * EDGE_SAMPLES), np.float32)
         self._hop = 0

@@ -1,210 +1,141 @@
-"""Decoding of messages that are spread over several seconds: blocks, their positions, and the erasure code.
+"""Decoding of messages that are spread over seconds: their length and phase from known slots, then all seconds as one.
 
-Every second is decoded by itself (list decoding, list size 2). Blocks that agree on how many there are fix the phase of
-the message at each second; seconds of the same block are then added up and decoded again, with its index known. Any
-`needed` blocks give a body, which has a check of 32 bits.
+The slots that tell length and phase fix which stretch of the code's sequence each second carries, also across cuts.
+Seconds of one phase are added up; all phases together are decoded once, into a few words, of which one must pass the
+check.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, islice
-from math import log
+from math import log, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.engine.significance import BLOCK_P, MESSAGE_P
-from ideaw.modem.fec import FecCode, chernoff_log_p
-from ideaw.payload.erasures import values_at
-from ideaw.payload.framing import BODY_CHECK_BYTES, Block, LongLayout, parse_body
-from ideaw.payload.message import KIND_BITS, LONG_KIND, Message, to_bits
+from ideaw.engine.significance import MESSAGE_P
+from ideaw.modem.fec import chernoff_log_p
+from ideaw.modem.long_frames import CHECK_ZEROS, LENGTH_SLOTS, NUM_LENGTHS, SEQUENCE_PHASES, LongFrames
+from ideaw.payload.body import parse_body, seconds_for
+from ideaw.payload.message import Message
 
-MIN_PERIOD_SIGMA = 5.0
-"""Standard deviations of the autocorrelation from which on seconds count as periodic."""
+MIN_SLOTS_PER_BIT = 4
+"""Slots for each bit below which nothing can be decoded, however clear they are."""
 
-MAX_DECODED_SECONDS = 512
-"""Most seconds that are decoded one by one, the strongest; bounds the time to half a second of a CPU."""
-
-MAX_BLOCK_COUNTS, MAX_BLOCK_SETS = 2, 64
-"""Most hypotheses on the number of blocks, and most sets of blocks that are tried for each."""
-
-LONG_TRIALS = 2 * MAX_BLOCK_COUNTS * MAX_BLOCK_SETS
-"""Bodies whose checks are tried at most: with seconds folded by their period and as they are."""
-
-LONG_MESSAGE_P = LONG_TRIALS / 2.0 ** (8 * BODY_CHECK_BYTES)
-"""Bound on the probability that unrelated blocks pass for a long message: 6e-8."""
+NUM_TRIED_LENGTHS, NUM_LONG_RIVALS = 2, 1
+"""Lengths for which the seconds are decoded, and words besides the best that are compared for each."""
 
 CUT_PENALTY_SIGMA = 5.0
 """Cost of a jump in the phase of the message, in standard deviations of a second's correlation."""
 
-MARGIN_TOLERANCE = 1e-3
-"""Relative difference below which two margins count as equal."""
+MAX_SCREENED_SECONDS = 512
+"""Most seconds in a row by which lengths are told apart, those with the most energy: bounds the time."""
+
+LONG_CHECK_BITS = CHECK_ZEROS - log2(NUM_TRIED_LENGTHS * (1 + NUM_LONG_RIVALS))
+"""Bits of proof that the check of a long message gives: all words that are tried are counted."""
 
 
-@dataclass(frozen=True)
-class BlockCandidate:
-    """A second that decodes as a block of a long message.
+@dataclass(frozen=True, eq=False)
+class LongDecoding:
+    """What some seconds say together.
 
     Attributes:
-        second: Which one.
-        block: What it carries.
-        log_p: Natural logarithm of the bound over all words that pass with the same number of blocks.
+        message: None if nothing significant.
+        log_p: Logarithm of a bound on the probability that seconds without the mark say anything so significant.
+        symbols: (seconds, slots) of −1 and +1 that they carry according to the message.
+        llrs: Max-log margins of the word that was sent.
+        missing_seconds: Where a length was recognised and no message, at least so many more are needed; else 0.
     """
 
-    second: int
-    block: Block
+    message: Message | None
     log_p: float
+    symbols: NDArray[np.float32]
+    llrs: NDArray[np.float32]
+    missing_seconds: int
 
 
-class LongDecoder:
-    """Decoder of (seconds, slots) that may carry a long message."""
-
-    def __init__(self, rows: NDArray[np.float64], fec: FecCode, blocks: LongLayout, key: bytes) -> None:
-        self._rows, self._fec, self._layout, self._key = rows, fec, blocks, key
-
-    def decode(self) -> Message | int:
-        """The message; else how many more different blocks are needed, 0 if nothing hints at a long message."""
-        by_count: dict[int, list[BlockCandidate]] = {}
-        for candidate in self._candidates():
-            by_count.setdefault(candidate.block.needed, []).append(candidate)
-        # False candidates agree on nothing. Union bound: any second for each, any number of blocks for all together.
-        joint_log_p = {
-            needed: log(self._layout.max_blocks)
-            + sum(candidate.log_p + log(len(self._rows)) for candidate in candidates)
-            for needed, candidates in by_count.items()
-        }
-        missing = 0
-        for needed in sorted(joint_log_p, key=joint_log_p.__getitem__)[:MAX_BLOCK_COUNTS]:
-            if joint_log_p[needed] <= log(MESSAGE_P):
-                blocks = self._best_blocks(by_count[needed], needed)
-                message = self._solve(blocks, needed)
-                if message is not None:
-                    return message
-                missing = missing or max(1, needed - sum(log_p <= log(BLOCK_P) for log_p, _ in blocks))
-        return missing
-
-    def _candidates(self) -> Iterator[BlockCandidate]:
-        """Seconds that can be decoded by themselves, in their order."""
-        energy = np.square(self._rows).sum(-1)
-        strongest = np.sort(np.argsort(-energy, kind="stable")[:MAX_DECODED_SECONDS])
-        passing_bits = self._layout.index_bits + 8 * self._layout.data_bytes
-        for second, llrs in zip(strongest, self._fec.decode_word(self._rows[strongest]), strict=True):
-            for bits in list_decode(llrs):
-                block = self._layout.decode_block(bits, self._key)
-                if block is not None:
-                    log_p = passing_bits * log(2) + chernoff_log_p(self._rows[second], self._fec.encode(bits))
-                    if log_p <= log(BLOCK_P):
-                        yield BlockCandidate(int(second), block, log_p)
-                    break
-
-    def _best_blocks(self, candidates: list[BlockCandidate], needed: int) -> list[tuple[float, Block]]:
-        """The most significant decoding of every block with its log p, the most significant first."""
-        best: dict[int, tuple[float, Block]] = {}
-        for candidate in candidates:
-            index = candidate.block.index
-            if index not in best or candidate.log_p < best[index][0]:
-                best[index] = candidate.log_p, candidate.block
-        positions = _block_positions(candidates, self._layout.period(needed), len(self._rows))
-        indices = np.unique(positions[positions >= 0])
-        sums = np.stack([self._rows[positions == index].sum(0) for index in indices])
-        for index, log_p, block in self._decode_sums(indices, sums):
-            if block.needed == needed and (index not in best or log_p < best[index][0]):
-                best[index] = log_p, block
-        return sorted(best.values(), key=lambda pair: pair[0])
-
-    def _decode_sums(self, indices: NDArray[np.int64], sums: NDArray[np.float64]) -> Iterator[tuple[int, float, Block]]:
-        """Decode sums of seconds (indices, slots) with known kind and index: (index, log p, block)."""
-        prefix = [np.append(to_bits(LONG_KIND, KIND_BITS), to_bits(i, self._layout.index_bits)) for i in indices]
-        words = self._fec.decode_word(sums, np.stack(prefix))
-        for index, total, llrs in zip(indices, sums, words, strict=True):
-            for bits in list_decode(llrs):
-                block = self._layout.decode_block(bits, self._key)
-                if block is not None:
-                    passing_bits = 8 * self._layout.data_bytes
-                    yield int(index), passing_bits * log(2) + chernoff_log_p(total, self._fec.encode(bits)), block
-
-    def _solve(self, blocks: list[tuple[float, Block]], needed: int) -> Message | None:
-        """The first body of `needed` blocks that passes its check; the most significant blocks are tried first."""
-        points = np.array([block.index for _, block in blocks])
-        data = np.array([list(block.data) for _, block in blocks], np.uint8)
-        for chosen in islice(combinations(range(min(len(blocks), needed + 2)), needed), MAX_BLOCK_SETS):
-            body = values_at(np.arange(needed), points[list(chosen)], data[list(chosen)])
-            message = parse_body(body.tobytes(), len(self._fec.generator), self._key)
-            if message is not None:
-                return message
+def decode_long(rows: NDArray[np.float64], frames: LongFrames, message_bits: int) -> LongDecoding | None:
+    """Decode (seconds, slots) as a message that is spread over them; None if nothing hints at one."""
+    most_bits = int(rows.any(1).sum()) * frames.content_slots // MIN_SLOTS_PER_BIT
+    lengths = min(NUM_LENGTHS, (most_bits - frames.code(0).bits) // 8)
+    if lengths < 1:
         return None
+    hint: LongDecoding | None = None
+    for index in _likely_lengths(rows, frames, lengths):
+        decoding = _decode_aligned(rows, frames, index, lengths, message_bits)
+        if decoding is not None and decoding.message is not None:
+            return decoding
+        hint = hint or decoding
+    return hint
 
 
-def list_decode(llrs: NDArray[np.float32]) -> Iterator[NDArray[np.bool_]]:
-    """List decoding, list size 2: the best word (bits,) and the second best, from max-log margins (bits,).
+def _decode_aligned(
+    rows: NDArray[np.float64], frames: LongFrames, index: int, lengths: int, message_bits: int
+) -> LongDecoding | None:
+    """Decode seconds for one of so many lengths."""
+    phases, num_bytes = _align(rows, frames, index), index + 1
+    here, folded = np.unique(phases), np.zeros((SEQUENCE_PHASES, frames.slots))
+    np.add.at(folded, phases, rows * frames.masks[phases])
+    log_alignments, code = _log_alignments(phases, lengths), frames.code(num_bytes)
+    totals = code.collect(folded[:, LENGTH_SLOTS:], frames.places(code))
+    words, llrs = code.decode(totals, NUM_LONG_RIVALS)
+    for word in words:
+        bits = frames.open(word)
+        if bits is not None and (message := parse_body(bits, message_bits)) is not None:
+            template = frames.template(word)
+            log_p = log_alignments + len(bits) * log(2) + chernoff_log_p(folded[here], template[here] > 0)
+            if log_p <= log(MESSAGE_P):
+                return LongDecoding(message, log_p, template[phases] * frames.masks[phases], llrs, 0)
+    known = np.broadcast_to(frames.lengths[index] > 0, (len(here), LENGTH_SLOTS))
+    if log_alignments + chernoff_log_p(folded[here, :LENGTH_SLOTS], known) > log(MESSAGE_P):
+        return None
+    missing = max(1, seconds_for(num_bytes) - int(rows.any(1).sum()))
+    return LongDecoding(None, 0.0, np.zeros_like(rows), llrs, missing)
 
-    A margin is the distance to the best word in which that bit differs, so the second best differs in just the bits
-    that share the least margin. Where seven of ten seconds of 46 bits can be decoded or more, it is right for a fifth
-    or more of the others. For messages of one payload it is useless: its score is hardly ever significant.
+
+def _likely_lengths(rows: NDArray[np.float64], frames: LongFrames, lengths: int) -> list[int]:
+    """The indices of the lengths, of so many, that fit the seconds best, the best first."""
+    count = len(rows)
+    if count > MAX_SCREENED_SECONDS:
+        energy = np.cumsum(np.square(rows[:, :LENGTH_SLOTS]).sum(1))
+        first = int(np.argmax(energy[MAX_SCREENED_SECONDS:] - energy[:-MAX_SCREENED_SECONDS]))
+        rows = rows[first : first + MAX_SCREENED_SECONDS]
+    patterns = frames.lengths[:lengths].T / _sigma(rows)
+    best = np.zeros((SEQUENCE_PHASES, lengths), np.float32)
+    for row in rows[:, :LENGTH_SLOTS].astype(np.float32):
+        best = np.maximum(np.roll(best, 1, 0), best.max(0) - np.float32(CUT_PENALTY_SIGMA))
+        best += (row * frames.masks[:, :LENGTH_SLOTS]) @ patterns
+    scores = best.max(0)
+    return [int(index) for index in np.argsort(-scores, kind="stable")[:NUM_TRIED_LENGTHS]]
+
+
+def _align(rows: NDArray[np.float64], frames: LongFrames, index: int) -> NDArray[np.int64]:
+    """Viterbi over the phase of the message, for one length: (seconds,) phases.
+
+    One phase follows the other, except at a cut, which costs CUT_PENALTY_SIGMA.
     """
-    bits, margins = llrs > 0, np.abs(llrs)
-    yield bits
-    yield bits ^ (margins <= margins.min() * (1 + MARGIN_TOLERANCE))
-
-
-def fold_period(rows: NDArray[np.float64], max_period: int) -> list[NDArray[np.float64]]:
-    """Add up seconds that repeat each other: [(period, slots)], or [] if (seconds, slots) have no period."""
-    count, slots = rows.shape
-    periods = range(2, min(max_period, count - 1) + 1, 2)
-    if not periods:
-        return []
-    # The mean over all seconds, large in a monotonous message, says nothing about the period.
-    centred = rows - rows.mean(0)
-    correlation = _autocorrelate(centred)
-    variance = _autocorrelate(np.square(centred).sum(-1, keepdims=True)).clip(0) / slots
-    # The correlation peaks at every multiple of the period; summing them favours the period over its multiples.
-    sums = np.array([(correlation[period::period].sum(), variance[period::period].sum()) for period in periods])
-    scores = np.divide(sums[:, 0], np.sqrt(sums[:, 1]), out=np.zeros(len(sums)), where=sums[:, 1] > 0)
-    if scores.max() < MIN_PERIOD_SIGMA:
-        return []
-    period = periods[scores.argmax()]
-    return [np.pad(rows, ((0, -count % period), (0, 0))).reshape(-1, period, slots).sum(0)]
-
-
-def align_payloads(payloads: NDArray[np.uint8], rows: NDArray[np.float64], fec: FecCode) -> NDArray[np.uint8]:
-    """Viterbi over the phase of the message: which of (period, bits) each of (seconds, slots) carries.
-
-    One payload follows the other, except at a cut, which costs CUT_PENALTY_SIGMA.
-
-    Returns:
-        (seconds, bits).
-    """
-    count, period = len(rows), len(payloads)
-    correlation = rows @ (2.0 * fec.encode(payloads).T - 1) / np.sqrt(np.square(rows).sum() / count)
-    previous = np.roll(np.arange(period), 1)
-    traceback = np.empty((count, period), np.int64)
-    best = np.zeros(period)
-    for second in range(count):
+    pattern = frames.masks[:, :LENGTH_SLOTS] * frames.lengths[index]
+    correlation = rows[:, :LENGTH_SLOTS] @ pattern.T / _sigma(rows)
+    previous = np.roll(np.arange(SEQUENCE_PHASES), 1)
+    traceback = np.empty(correlation.shape, np.int64)
+    best = np.zeros(SEQUENCE_PHASES)
+    for second, scores in enumerate(correlation):
         cut = best.max() - CUT_PENALTY_SIGMA > best[previous]
         traceback[second] = np.where(cut, best.argmax(), previous)
-        best = np.where(cut, best.max() - CUT_PENALTY_SIGMA, best[previous]) + correlation[second]
+        best = np.where(cut, best.max() - CUT_PENALTY_SIGMA, best[previous]) + scores
     path = [int(best.argmax())]
-    for second in range(count - 1, 0, -1):
+    for second in range(len(rows) - 1, 0, -1):
         path.append(int(traceback[second, path[-1]]))
-    return np.asarray(payloads[path[::-1]])
+    return np.array(path[::-1])
 
 
-def _autocorrelate(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(seconds, …) → (seconds,): sums of products of seconds at every lag."""
-    count = len(rows)
-    spectrum = np.fft.rfft(rows, 2 * count, axis=0)
-    return np.fft.irfft(np.square(np.abs(spectrum)).sum(-1), 2 * count)[:count]
+def _log_alignments(phases: NDArray[np.int64], lengths: int) -> float:
+    """Logarithm of the number of alignments that count where these phases are chosen (weighted union bound).
+
+    Any length and first phase, any number of cuts, each at any second and to any phase: of weight 2^−(1 + cuts).
+    """
+    cuts = int((np.diff(phases) % SEQUENCE_PHASES != 1).sum())
+    return log(lengths * SEQUENCE_PHASES) + cuts * log(SEQUENCE_PHASES * len(phases)) + (1 + cuts) * log(2)
 
 
-def _block_positions(candidates: list[BlockCandidate], period: int, count: int) -> NDArray[np.int64]:
-    """(seconds,): the block index of each second, from the nearest candidates on both sides; −1 if they disagree."""
-    seconds = np.array([candidate.second for candidate in candidates])
-    phases = np.array([candidate.block.index for candidate in candidates]) - seconds
-    times = np.arange(count)
-    after = np.searchsorted(seconds, times)
-    before = np.searchsorted(seconds, times, side="right") - 1
-    last = len(seconds) - 1
-    # Before the first candidate and after the last one there is one side only.
-    from_left = (times + phases[np.where(before < 0, 0, before)]) % period
-    from_right = (times + phases[np.where(after > last, last, after)]) % period
-    return np.where(from_left == from_right, from_left, -1)
+def _sigma(rows: NDArray[np.float64]) -> float:
+    """Standard deviation of a second's correlation with known slots."""
+    return float(np.sqrt(np.square(rows[:, :LENGTH_SLOTS]).sum() / max(rows.any(1).sum(), 1))) or 1.0

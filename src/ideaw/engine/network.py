@@ -28,6 +28,8 @@ from ideaw.errors import IdeawError, ModelError
 from ideaw.models import GRAPHS, RESPONSE_FILE, ModelFiles
 from ideaw.modem.carriers import TILE_BINS
 from ideaw.modem.channel import KeyChannels, key_channels
+from ideaw.payload.body import MIN_LONG_MESSAGE_BITS
+from ideaw.payload.message import short_word_bits
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -123,7 +125,8 @@ class Network:
         """Where message and locating code lie under a key."""
         card = self.card
         message, code = (card.message_bits, card.message_slots), (card.code_bits, card.code_slots)
-        return key_channels(key, message, code, card.bins, card.scrambled_by_code)
+        words = short_word_bits(card.message_bits), card.message_bits >= MIN_LONG_MESSAGE_BITS
+        return key_channels(key, message, code, card.bins, card.scrambled_by_code, *words)
 
     # On complex spectra (batch, frames, NUM_BINS) and watermark streams (batch, frames, bins), any number of frames.
 

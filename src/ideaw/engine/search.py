@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ideaw.audio.blocks import SampleBuffer
 from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES
 from ideaw.audio.spectrum import SPECTRUM_CONTEXT_HOPS
-from ideaw.engine.correlate import MAX_DRIFT_HOPS, Track, find_borders, find_tracks, slot_llrs
+from ideaw.engine.correlate import MAX_DRIFT_HOPS, Track, find_borders, find_tracks, row_weights, slot_llrs
 from ideaw.engine.decode import Decoded, contradicts, decode_repeated, decode_seconds
 from ideaw.engine.features import READ_CONTEXT_HOPS, ChunkFeatures
 from ideaw.engine.network import Network
@@ -162,7 +162,6 @@ class _TrackDecoder:
 
     def __init__(self, features: ChunkFeatures, channels: KeyChannels, track: Track) -> None:
         self._features, self._channels, self._track = features, channels, track
-        self._fec, self._key = channels.message.fec, channels.key
         self._decodings = 0
         self._llrs = np.zeros((len(track.starts), channels.message.carriers.slots), np.float32)
 
@@ -191,25 +190,27 @@ class _TrackDecoder:
         begins, ends = track.starts.copy(), track.starts + FRAMES_PER_SECOND
         begins[0] -= FRAMES_PER_SECOND  # the borders lie somewhere there
         ends[-1] += FRAMES_PER_SECOND
-        weights = (track.scores + SCORE_WEIGHT_BIAS).clip(0)[:, None] * channels.message_scrambler
+        weights = (track.scores + SCORE_WEIGHT_BIAS).clip(0)[:, None]
+        worth = row_weights(self._features.code, channels, track)
         wanted, unread = _read_first(len(begins)), np.ones(len(begins), bool)
         while True:
             self._stream = self._features.message(*zip(begins[wanted], ends[wanted], strict=True))
-            llrs = slot_llrs(self._stream, channels.message.carriers, track.starts[wanted])
+            llrs = slot_llrs(self._stream * worth, channels.message.carriers, track.starts[wanted])
             self._llrs[wanted] = weights[wanted] * llrs
             unread &= ~wanted
             self._decodings += 1
-            decoded = decode_repeated(self._llrs, self._fec, self._key)
+            decoded = decode_repeated(self._llrs, channels)
             wanted = unread
-            if unread.any() and decoded.p_value <= EARLY_STOP_P and decoded.payloads is not None:
-                beside = np.convolve(contradicts(self._llrs, decoded.payloads, self._fec), np.ones(3))[1:-1] > 0
+            if unread.any() and decoded.p_value <= EARLY_STOP_P and decoded.symbols is not None:
+                other = contradicts(self._llrs, decoded.symbols, channels, surely=False)
+                beside = np.convolve(other, np.ones(3))[1:-1] > 0
                 wanted = unread & beside
             if not wanted.any():
-                return decode_seconds(self._llrs, self._fec, self._key, decoded)
+                return decode_seconds(self._llrs, channels, decoded)
 
     def _decode(self, begin: int, end: int) -> Decoded:
         self._decodings += 1
-        return decode_seconds(self._llrs[begin:end], self._fec, self._key)
+        return decode_seconds(self._llrs[begin:end], self._channels)
 
     def _split(self, begin: int, end: int, decoded: Decoded, min_seconds: int) -> list[tuple[int, int, Decoded]]:
         """Seconds from `begin` to `end` in parts of one message each: (begin, end, its decoding).
@@ -219,7 +220,7 @@ class _TrackDecoder:
         """
         seconds = end - begin
         min_seconds = min_seconds or max(MIN_PART_SECONDS, seconds // MAX_PARTS)
-        if decoded.payloads is not None:
+        if decoded.symbols is not None:
             parts, at = [], begin
             for first, last, other in self._contradictions(begin, end, decoded):
                 parts += [(at, first, decoded.rows(at - begin, first - begin))] * (at < first)
@@ -239,8 +240,8 @@ class _TrackDecoder:
 
     def _contradictions(self, begin: int, end: int, decoded: Decoded) -> list[tuple[int, int, Decoded]]:
         """Consecutive seconds that carry another message than `decoded`, in order: (begin, end, their decoding)."""
-        assert decoded.payloads is not None
-        other = contradicts(self._llrs[begin:end], decoded.payloads, self._fec)
+        assert decoded.symbols is not None
+        other = contradicts(self._llrs[begin:end], decoded.symbols, self._channels, surely=False)
         other[1:-1] |= other[:-2] & other[2:]
         runs = begin + np.flatnonzero(np.diff(other, prepend=False, append=False)).reshape(-1, 2)
         longest = sorted(runs.tolist(), key=lambda run: run[0] - run[1])[:MAX_PARTS]
@@ -257,12 +258,12 @@ class _TrackDecoder:
         """First hop of the marked audio and the one after its last, from locating code and message if known."""
         channels = self._channels
         streams = [(self._features.code, channels.code.carriers, channels.code_symbols[None])]
-        if any(part.payloads is not None for _, _, part in parts):
+        if any(part.symbols is not None for _, _, part in parts):
             symbols = np.zeros_like(self._llrs)
             for begin, end, part in parts:
-                if part.payloads is not None:
-                    agrees = ~contradicts(self._llrs[begin:end], part.payloads, self._fec)[:, None]
-                    symbols[begin:end] = self._fec.symbols(part.payloads) * channels.message_scrambler * agrees
+                if part.symbols is not None:
+                    agrees = ~contradicts(self._llrs[begin:end], part.symbols, channels)[:, None]
+                    symbols[begin:end] = part.symbols * agrees
             streams.append((self._stream, channels.message.carriers, symbols))
         return find_borders(streams, self._track)
 
@@ -280,10 +281,10 @@ def _merge(parts: list[tuple[int, int, Decoded]]) -> list[tuple[int, int, Decode
     for begin, end, decoded in parts[1:]:
         first, _, before = merged[-1]
         if decoded.message is not None and decoded.message == before.message:
-            assert before.payloads is not None
-            assert decoded.payloads is not None
-            payloads = np.concatenate([before.payloads, decoded.payloads])
-            merged[-1] = first, end, replace(min(before, decoded, key=_p_value), payloads=payloads)
+            assert before.symbols is not None
+            assert decoded.symbols is not None
+            symbols = np.concatenate([before.symbols, decoded.symbols])
+            merged[-1] = first, end, replace(min(before, decoded, key=_p_value), symbols=symbols)
         else:
             merged.append((begin, end, decoded))
     return merged

@@ -12,17 +12,10 @@ POOL_ALL_ABOVE_P = 1e-12
 """p-value of the strongest track above which all seconds of the chunk are pooled too, since the mark may be faint."""
 
 MESSAGE_P = 1e-4
-"""Level at which a message is accepted; a bound, since all words that pass the check are counted (union bound).
-
-In a million sums of noise about 4 words are accepted at 46 bits, 3 at 22 and fewer at 10, of the 490, 2,000 and 125,000
-that pass the check. (Scores measured on 6,000 to 60,000 sums of Gaussian noise, passing checks calculated.)
-"""
-
-BLOCK_P = 1e-3
-"""Level at which a single block of a long message is accepted; the body has a check of its own besides."""
+"""Level at which a message is accepted; a bound, since all words there are are counted (union bound)."""
 
 EARLY_STOP_P = 1e-9
-"""Level at which a message of one payload is accepted without looking for a long one."""
+"""Level at which a short message is accepted without looking for a long one."""
 
 SPLICE_P = 1e-6
 """p-value of another message below which contradicting seconds are taken for a splice."""

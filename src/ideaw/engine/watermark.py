@@ -12,13 +12,12 @@ class WatermarkStreams:
 
     Args:
         channels: where message and locating code lie.
-        payloads: (period, message_bits) zeros and ones; second k, counted from the beginning, carries number k mod
-            period. Every second carries the key's locating code.
+        symbols: (period, slots) of −1 and +1; second k, counted from the beginning, carries row k mod period. Every
+            second carries the key's locating code.
     """
 
-    def __init__(self, channels: KeyChannels, payloads: NDArray[np.integer]) -> None:
-        self._carriers = channels.message.carriers
-        self._symbols = channels.message.fec.symbols(payloads) * channels.message_scrambler
+    def __init__(self, channels: KeyChannels, symbols: NDArray[np.float32]) -> None:
+        self._carriers, self._symbols = channels.message.carriers, symbols
         self._code = channels.code_stream
 
     def of_hops(self, first: int, last: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -1,7 +1,8 @@
 """What a key determines: where the bits of a second lie, and the locating code that every second of its marks carries.
 
-Bits travel through error correction (`fec.py`) onto slots, and from there through keyed spread spectrum (`carriers.py`)
-onto tiles of time and frequency. Everything is derived once per key and shared by embedder and detector.
+At the level of segments, bits travel through error correction (`fec.py`) onto slots; in files, messages do
+(`short_frames.py`, `long_frames.py`). From there keyed spread spectrum (`carriers.py`) takes slots onto tiles of time
+and frequency. Everything is derived once per key and shared by embedder and detector.
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ from ideaw.modem.carriers import (
 )
 from ideaw.modem.fec import FecCode, fec_code
 from ideaw.modem.locating_code import locating_code, scrambler
+from ideaw.modem.long_frames import LongFrames
+from ideaw.modem.short_frames import ShortFrames, short_frames
+
+WIRE_FORMAT = 1
+"""Number of the format of marks: carriers, codes and messages, as docs/wire-format.md describes them. Every later
+version finds marks of it; what they carry is never changed under this number."""
 
 MAX_CACHED_CHANNELS = 64
 """Most channels that stay in memory once they were drawn, of all keys and models together."""
@@ -43,7 +50,21 @@ class KeyChannels:
     locating_code: NDArray[np.uint8]
     """(code_bits,) zeros and ones."""
     scrambled_by_code: bool
-    """Whether the locating code scrambles the message's slots."""
+    """Whether the locating code scrambles the message's slots at the level of segments."""
+    short_word_bits: int = 0
+    """Bits of a message that every second of a file repeats, kind and content; 0: there are only segments."""
+    has_long: bool = False
+    """Whether longer messages are spread over the seconds of a file."""
+
+    @cached_property
+    def short(self) -> ShortFrames:
+        """What seconds of files carry for a message that every second repeats."""
+        return short_frames(self.key, self.short_word_bits, self.message.carriers.slots)
+
+    @cached_property
+    def long(self) -> LongFrames | None:
+        """What seconds of files carry for a longer message."""
+        return LongFrames(self.key, self.message.carriers.slots) if self.has_long else None
 
     def scrambler(self, code: NDArray[np.integer]) -> NDArray[np.float32]:
         """Locating codes (…, code_bits) → (…, message_slots) of −1 and +1, factors of the message's symbols."""
@@ -60,11 +81,6 @@ class KeyChannels:
     def code_symbols(self) -> NDArray[np.float32]:
         """(code_slots,) of −1 and +1: the locating code of every second."""
         return self.code.fec.symbols(self.locating_code)
-
-    @cached_property
-    def message_scrambler(self) -> NDArray[np.float32]:
-        """(message_slots,) of −1 and +1: the scrambler of the key's own locating code."""
-        return self.scrambler(self.locating_code)
 
     @cached_property
     def code_stream(self) -> NDArray[np.float32]:
@@ -84,7 +100,13 @@ class KeyChannels:
 
 @lru_cache(maxsize=MAX_CACHED_CHANNELS)
 def key_channels(
-    key: bytes, message: tuple[int, int], code: tuple[int, int], bins: int, scrambled_by_code: bool
+    key: bytes,
+    message: tuple[int, int],
+    code: tuple[int, int],
+    bins: int,
+    scrambled_by_code: bool,
+    short_word_bits: int = 0,
+    has_long: bool = False,
 ) -> KeyChannels:
     """The channels of a key.
 
@@ -93,7 +115,9 @@ def key_channels(
         message: (bits, slots) of the message.
         code: (bits, slots) of the locating code.
         bins: width of a watermark stream.
-        scrambled_by_code: whether the locating code scrambles the message's slots.
+        scrambled_by_code: whether the locating code scrambles the message's slots at the level of segments.
+        short_word_bits: bits of a message that every second of a file repeats; 0: there are only segments.
+        has_long: whether longer messages are spread over seconds.
     """
     name = f"{message[0]}+{code[0]}"
 
@@ -107,4 +131,6 @@ def key_channels(
         channel("code", *code, CODE_TILE_FRAMES),
         locating_code(code[0], key),
         scrambled_by_code,
+        short_word_bits,
+        has_long,
     )

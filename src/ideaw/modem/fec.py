@@ -28,7 +28,6 @@ from ideaw.modem.soft_decision import (
 )
 
 __all__ = [
-    "FORMAT_VERSION",
     "LLR_SCALE",
     "SHORT_RING_BITS",
     "ExhaustiveCode",
@@ -44,12 +43,6 @@ __all__ = [
     "logsumexp",
     "usual_slots",
 ]
-
-FORMAT_VERSION = 4
-"""Version of FEC and carriers; a mark can be decoded only with those it was made with.
-
-1 had block codes over 98 slots, 2 tiles of one length; 3 scrambled all message slots of 10+10 by the locating code.
-"""
 
 USUAL_SLOTS = 540
 """Approximate number of slots: five tiles of a message each, or seven of a locating code. With 98 slots of the same

@@ -260,7 +260,7 @@ def clip_to_float32(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return values.clip(-limit, limit).astype(np.float32)
 
 
-def chernoff_log_p(values: NDArray[np.floating], word: NDArray[np.integer]) -> float:
+def chernoff_log_p(values: NDArray[np.floating], word: Bits) -> float:
     """Bound the probability that one given word scores so high by chance.
 
     For random signs E exp(λ Σ ±v) = Π cosh(λ v), so P(score ≥ s) ≤ Π cosh(λ v) / exp(λ s) for every λ > 0; the least

@@ -1,25 +1,20 @@
-"""A message as the payload of one second: its kind, its content, and a check over both.
+"""A message as bits: its kind and its content, in the few that every second repeats.
 
-A payload fills all message bits of a model and is repeated in every second. Padding makes a length field unnecessary:
-0xFF is no byte of UTF-8, and bits end with a 1 that is not theirs. `framing.py` spreads longer messages over seconds.
-
-The check is a CRC under the public key, and a truncated HMAC-SHA-256 under any other. It detects decoding errors: a
-random payload passes 11 bits once in 2,048 times. A keyed check also makes wrong keys fail and stops casual forgery, no
-more: 11 bits can be guessed, and payloads of a key can be copied from its marks.
+Padding makes a length field unnecessary: 0xFF is no byte of UTF-8, and bits end with a 1 that is not theirs. `body.py`
+has the bits of longer messages, which take several seconds.
 """
 
 import hashlib
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import floor
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.errors import MessageError
-from ideaw.keys import PUBLIC, derive
+from ideaw.keys import derive
 
 Content: TypeAlias = str | bytes | tuple[int, ...]
 """Content of a message; bits are zeros and ones."""
@@ -32,61 +27,49 @@ Notation: TypeAlias = Literal["text", "hex", "bits"]
 
 KIND_BITS = 3
 TEXT_KIND, BITS_KIND, FULL_BITS_KIND, LONG_KIND = 0, 5, 6, 7
-"""Kinds of payloads; 1 to 4 are that many bytes, and LONG_KIND is a block of a longer message."""
+"""Kinds of messages; 1 to 4 are that many bytes, and LONG_KIND is one that does not fit."""
 
 MAX_SHORT_BYTES = 4
-"""Most bytes of a message in one payload: the kinds name no more."""
+"""Most bytes of a message in every second: the kinds name no more."""
 
-CRC_POLYNOMIALS = {2: 0x3, 3: 0x3, 4: 0x3, 5: 0x05, 6: 0x03, 7: 0x09, 8: 0x1D, 9: 0x011, 10: 0x009, 11: 0x385}
-"""Width in bits → generator polynomial; each has two terms at least, so that single bit errors are detected."""
+MAX_CHECK_SHARE_BITS, MIN_CONTENT_BITS = 11, 2
+"""Bits of a second's payload that a message leaves free, at most, and the least that its content needs: what a message
+can hold has been settled by these since the check was a part of the payload."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Fields of a payload: `KIND_BITS`, then `content_bits`, then `check_bits`."""
+    """Bits of a message in every second: `KIND_BITS`, then `content_bits`."""
 
     content_bits: int
-    check_bits: int
 
     @property
     def content_bytes(self) -> int:
-        """Bytes of text or data that fit into a payload."""
+        """Bytes of text or data that fit."""
         return min(self.content_bits // 8, MAX_SHORT_BYTES)
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What the seconds of a mark carry.
-
-    Attributes:
-        period_payloads: (period, message_bits), the payloads that follow each other again and again.
-        needed: Least number of whole seconds from which the message can be decoded.
-    """
-
-    period_payloads: NDArray[np.uint8]
-    needed: int = 1
-
-    def check_seconds(self, seconds: float) -> None:
-        """Raise `MessageError` if audio of so many seconds is too short for the message."""
-        if seconds < self.needed and self.needed > 1:
-            raise MessageError(
-                f"this message needs at least {self.needed} seconds; the audio has {floor(10 * seconds) / 10:g}"
-            )
-
-
 def layout(message_bits: int) -> Layout:
-    """Fields of a payload of `message_bits` bits.
+    """What a message may have in every second of a model of `message_bits` bits.
 
     Raises:
         MessageError: They are too few for any message.
     """
-    check = min(max(CRC_POLYNOMIALS), (message_bits - KIND_BITS) // 2)
-    if check < min(CRC_POLYNOMIALS):
-        least = KIND_BITS + 2 * min(CRC_POLYNOMIALS)
+    free = min(MAX_CHECK_SHARE_BITS, (message_bits - KIND_BITS) // 2)
+    if free < MIN_CONTENT_BITS:
+        least = KIND_BITS + 2 * MIN_CONTENT_BITS
         raise MessageError(
             f"a model of {message_bits} message bits is too small for messages; at least {least} are needed"
         )
-    return Layout(message_bits - KIND_BITS - check, check)
+    return Layout(message_bits - KIND_BITS - free)
+
+
+def short_word_bits(message_bits: int) -> int:
+    """Bits of kind and content together in every second of a model; 0 if it has too few for messages."""
+    try:
+        return KIND_BITS + layout(message_bits).content_bits
+    except MessageError:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -156,7 +139,7 @@ class Message:
         return _utf8(self.content) if isinstance(self.content, str) else self.content
 
     def fits(self, message_bits: int) -> bool:
-        """Whether the message fits into one payload."""
+        """Whether the message fits into every second."""
         room = layout(message_bits)
         return (
             len(self.content) <= room.content_bits
@@ -166,7 +149,7 @@ class Message:
 
     def fits_content(self, content_bits: int) -> bool:
         """Whether the message fits into so many bits beside its kind."""
-        room, content = Layout(content_bits, 0), self.content
+        room, content = Layout(content_bits), self.content
         return (
             0
             < (len(content) if isinstance(content, tuple) else 8 * len(self.data))
@@ -175,41 +158,34 @@ class Message:
 
     def content_bits(self, content_bits: int) -> tuple[int, NDArray[np.uint8]]:
         """The kind, and (content_bits,) zeros and ones, of a message that fits into so many."""
-        return self._filled(Layout(content_bits, 0))
+        return self._filled(Layout(content_bits))
 
     @classmethod
     def of_content(cls, kind: int, bits: NDArray[np.uint8]) -> "Message | None":
         """The message of a kind and its bits, as `content_bits` gives them; None if there is none."""
-        content = _content(kind, bits, Layout(len(bits), 0))
+        content = _content(kind, bits, Layout(len(bits)))
         return None if content is None else cls(content)
 
-    def encode(self, message_bits: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-        """The payload: (message_bits,) zeros and ones.
+    def encode(self, message_bits: int) -> NDArray[np.uint8]:
+        """Kind and content in every second: (KIND_BITS + content_bits,) zeros and ones.
 
         Raises:
             MessageError: The message is empty or does not fit.
         """
-        room = layout(message_bits)
-        kind, content = self._filled(room)
-        opening = np.concatenate([to_bits(kind, KIND_BITS), content])
-        return np.concatenate([opening, payload_check(opening, room.check_bits, key)])
-
-    def plan(self, message_bits: int, key: bytes = PUBLIC) -> Plan:
-        """The plan of a message that fits into one payload, which every second repeats; raises what `encode` raises."""
-        return Plan(self.encode(message_bits, key)[None])
+        kind, content = self._filled(layout(message_bits))
+        return np.concatenate([to_bits(kind, KIND_BITS), content])
 
     @classmethod
-    def decode(cls, payload: NDArray[np.integer | np.bool_], key: bytes = PUBLIC) -> "Message | None":
-        """The message in (message_bits,) zeros and ones; None if its check fails or `encode` would not make it."""
-        bits = np.asarray(payload).astype(np.uint8)
-        room = layout(len(bits))
-        opening, check = bits[: -room.check_bits], bits[-room.check_bits :]
-        if not np.array_equal(payload_check(opening, room.check_bits, key), check):
+    def decode(cls, bits: NDArray[np.integer | np.bool_]) -> "Message | None":
+        """The message in (KIND_BITS + content_bits,) zeros and ones; None if `encode` would not make them."""
+        given = np.asarray(bits).astype(np.uint8)
+        room = Layout(len(given) - KIND_BITS)
+        content = _content(int(given[:KIND_BITS] @ (4, 2, 1)), given[KIND_BITS:], room)
+        if content is None:
             return None
-        content = _content(int(opening[:KIND_BITS] @ (4, 2, 1)), opening[KIND_BITS:], room)
-        message = None if content is None else cls(content)
-        # Only the canonical payload is accepted: other encodings of the message would raise the false-alarm rate.
-        return message if message is not None and np.array_equal(message.encode(len(bits), key), bits) else None
+        # Only the canonical bits are accepted: other encodings of the message would raise the false-alarm rate.
+        kind, canonical = cls(content)._filled(room)
+        return cls(content) if np.array_equal(np.append(to_bits(kind, KIND_BITS), canonical), given) else None
 
     def _filled(self, room: Layout) -> tuple[int, NDArray[np.uint8]]:
         """Kind and padded content bits."""
@@ -269,23 +245,6 @@ def _capacity(room: Layout) -> str:
     return f"this model holds {room.content_bytes} {unit}, or {room.content_bits} bits"
 
 
-def payload_check(bits: NDArray[np.uint8], width: int, key: bytes = PUBLIC) -> NDArray[np.uint8]:
-    """Compute the check of a payload; the CRC starts from ones, so that all zeros never pass.
-
-    Args:
-        bits: (n,) zeros and ones, the other bits of the payload.
-        width: Bits of the check, one of CRC_POLYNOMIALS.
-        key: PUBLIC for a CRC, any other for a truncated HMAC.
-
-    Returns:
-        (width,) zeros and ones.
-    """
-    if key == PUBLIC:
-        return _crc(bits, width)
-    data = bytes([len(bits), width]) + np.packbits(bits).tobytes()
-    return np.unpackbits(np.frombuffer(message_mac(data, b"check of a frame", key), np.uint8))[:width]
-
-
 def message_mac(data: bytes, label: bytes, key: bytes) -> bytes:
     """The 32 bytes that authenticate `data` under a key, for the purpose `label`."""
     return hmac.digest(derive(key, label), data, hashlib.sha256)
@@ -294,11 +253,3 @@ def message_mac(data: bytes, label: bytes, key: bytes) -> bytes:
 def to_bits(value: int, width: int) -> NDArray[np.uint8]:
     """An integer as (width,) zeros and ones, the highest first."""
     return np.array([value >> place & 1 for place in reversed(range(width))], np.uint8)
-
-
-def _crc(bits: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    register, top = (1 << width) - 1, width - 1
-    for bit in bits:
-        feedback = register >> top & 1 ^ int(bit)
-        register = (register << 1 & (1 << width) - 1) ^ (CRC_POLYNOMIALS[width] if feedback else 0)
-    return to_bits(register, width)

@@ -29,7 +29,7 @@ from ideaw.errors import CredentialError, IdeawError
 from ideaw.keys import Key
 from ideaw.layers import LayersLike
 from ideaw.marker import Marker, load
-from ideaw.modem.fec import FORMAT_VERSION
+from ideaw.modem.channel import WIRE_FORMAT
 from ideaw.provenance.credentials import Signer
 from ideaw.provenance.fingerprint import Fingerprinter
 from ideaw.provenance.labels import LABEL_NAME, label_cn
@@ -349,7 +349,7 @@ def _record(
         datetime.now(UTC),
         written_message(id_message(number)),
         marker.key_fingerprint,
-        FORMAT_VERSION,
+        WIRE_FORMAT,
         marker.card.name,
         seconds,
         sha256,

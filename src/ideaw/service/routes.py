@@ -19,7 +19,7 @@ from ideaw.engine.gain import MAX_SNR_DB, MIN_SNR_DB
 from ideaw.errors import IdeawError
 from ideaw.keys import Key
 from ideaw.models import Card, find_model
-from ideaw.payload.framing import BODY_OVERHEAD_BYTES, long_layout
+from ideaw.payload.body import BYTES_PER_SECOND, MAX_LONG_BYTES, MIN_LONG_MESSAGE_BITS, OVERHEAD_BYTES
 from ideaw.payload.message import layout
 from ideaw.service import answers, jobs, schemas
 from ideaw.service.metrics import Metrics
@@ -256,11 +256,11 @@ def _named_key(given: Text) -> jobs.NamedKey:
 
 def _capacity(card: Card) -> dict[str, int]:
     """How long messages may be."""
-    short, long = layout(card.message_bits), long_layout(card.message_bits)
+    short, is_spread = layout(card.message_bits), card.message_bits >= MIN_LONG_MESSAGE_BITS
     return {
         "bits_in_every_second": short.content_bits,
         "bytes_in_every_second": short.content_bytes,
-        "bytes_per_second": 0 if long is None else long.data_bytes,
-        "overhead_bytes": BODY_OVERHEAD_BYTES,
-        "max_seconds": 0 if long is None else long.max_blocks,
+        "bytes_per_second": BYTES_PER_SECOND if is_spread else 0,
+        "overhead_bytes": OVERHEAD_BYTES,
+        "max_seconds": (MAX_LONG_BYTES + OVERHEAD_BYTES) // BYTES_PER_SECOND if is_spread else 0,
     }

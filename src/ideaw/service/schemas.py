@@ -93,6 +93,8 @@ class DetectionAnswer(_Strict):
     p_value: float
     speed: float
     layer: Literal["fast", "deep"] | None
+    check_bits: int
+    wire_format: int | None
     segments: list[SegmentAnswer]
     key: str | None
     key_fingerprint: str | None

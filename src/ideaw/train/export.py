@@ -25,7 +25,8 @@ from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.audio.hearing import AUDIBILITY_MEANING, DEFAULT_AUDIBILITY_DB
 from ideaw.errors import FileError, IdeawError
 from ideaw.models import RESPONSE_FILE
-from ideaw.modem.fec import FORMAT_VERSION, usual_slots
+from ideaw.modem.channel import WIRE_FORMAT
+from ideaw.modem.fec import usual_slots
 from ideaw.nets.build import AnyNet, build_network
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import count_multiply_adds, count_parameters
@@ -222,7 +223,7 @@ def _make_card(model: AnyNet, snr: float, trained: dict[str, Any]) -> dict[str, 
         # A network carries any drawing of tiles, so those of a user need not have the slots of the training.
         "message_slots": config.message_slots if learned else usual_slots(config.message_bits),
         "code_slots": config.code_slots if learned else usual_slots(config.code_bits),
-        "format_version": FORMAT_VERSION,
+        "wire_format": WIRE_FORMAT,
         "snr": snr,
         "audibility": DEFAULT_AUDIBILITY_DB,
         "audibility_means": AUDIBILITY_MEANING,

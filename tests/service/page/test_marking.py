@@ -100,8 +100,8 @@ def test_a_mark_with_a_key_is_read_with_that_key_only(tab: Tab, files: dict[str,
 
 
 def test_a_message_that_is_not_read_back_is_told(tab: Tab, tmp_path: Path, speech: NDArray[np.float32]) -> None:
-    noise = np.random.default_rng(0).normal(0, 0.1, len(speech) // 2)  # it needs every second, and half hold none
-    sf.write(path := tmp_path / "half noise.wav", np.concatenate([speech[: -len(noise)], noise]), 16_000)
+    noise = np.random.default_rng(0).normal(0, 0.1, 5 * 16_000)  # it needs more than the second that is left
+    sf.write(path := tmp_path / "noise.wav", np.concatenate([speech[: -len(noise)], noise]), 16_000)
     tab.load(path)
     assert tab.mark("x" * ideaw.load().capacity(6)) == "Marked, but the message cannot be read back."
     assert "shorter message" in tab.text("#answer-note")

@@ -17,7 +17,7 @@ from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import Samples, read_clip
 from ideaw.engine.gain import MarkLevel, check_level, describe_level
 from ideaw.errors import AudioError
-from ideaw.keys import Key
+from ideaw.keys import PUBLIC, Key
 from ideaw.layers import FAST_ALONE
 from ideaw.marker import load
 from ideaw.payload.message import Content, Message, layout
@@ -177,8 +177,9 @@ class IdeawSystem(WatermarkSystem):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._marker = load(settings.model, threads=1)
-        self.carried = self._marker.message_bits
-        self.bits = layout(self.carried).content_bits
+        self._frames = self._marker.network.channels(PUBLIC).short
+        self.bits = layout(self._marker.message_bits).content_bits
+        self.carried = len(self.sent((0,) * self.bits))
         self.title = f"ideaw {self._marker.card.name}"
         self.level = check_level(settings.snr, settings.audibility, self._marker.card.audibility)
 
@@ -186,8 +187,9 @@ class IdeawSystem(WatermarkSystem):
         return {"system": self.title, "weights": self._marker.weights_id, "level": describe_level(*self.level)}
 
     def sent(self, message: Bits) -> Bits:
-        """A message and its check."""
-        return tuple(map(int, Message.of(message).encode(self.carried)))
+        """The bits that a second carries: of most models kind, content and check, enciphered."""
+        word = self._frames.symbols(Message.of(message).encode(self._marker.message_bits))
+        return tuple(int(llr > 0) for llr in self._frames.decode(word)[1])
 
     def mark(self, host: Samples, message: Bits, key: Key | None = None) -> Samples:
         """With the public key, unless another one is given."""

@@ -22,7 +22,7 @@ from ideaw.audio.blocks import Progress, split_blocks
 from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.bench.corpus import SHORT_MESSAGE
 from ideaw.bench.tables import window_search
-from ideaw.bench.tables.window_search import Located
+from ideaw.bench.tables.window_search import Located, encode_checked
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.errors import ModelError
 from ideaw.layers import FAST_ALONE
@@ -108,7 +108,7 @@ def run(
     )
     if single is not None:
         single_network = _load_single_stage(single, network.card)
-        bits = np.concatenate([code, Message.of(SHORT_MESSAGE).encode(network.card.message_bits)])
+        bits = np.concatenate([code, encode_checked(Message.of(SHORT_MESSAGE), network.card.message_bits)])
         methods[SINGLE_STAGE] = lambda audio: window_search.search_single_stage(single_network, audio, code)
         marks[SINGLE_STAGE] = lambda audio: _mark_segments(Marker(single_network), audio, bits)
     for name, method in methods.items():

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import SEGMENT_SAMPLES
 from ideaw.audio.spectrum import level_spectrum
+from ideaw.engine.decode import decode_repeated
 from ideaw.engine.network import Network
 from ideaw.engine.segments import MAX_SHIFT_HOPS, SHIFTS_HOPS
 from ideaw.keys import PUBLIC
 from ideaw.modem.carriers import Carriers
-from ideaw.payload.message import Content, Message
+from ideaw.payload.message import Content, Message, short_word_bits
 
 WINDOW_STEP_SAMPLES = SEGMENT_SAMPLES // 10
 """Samples from one window to the next."""
@@ -59,10 +60,22 @@ def search(
             message_stream = network.read(state)
         carriers = channels.message.carriers
         llrs = carriers.slot_llrs(_shift(carriers.sum_bins(message_stream), hops))
-        message = Message.decode(channels.message.fec.decode_word(llrs)[0] > 0, PUBLIC)
+        message = decode_repeated(llrs, channels).message
         if message is not None:
             return Located(start, number + 1, message.content)
     return Located(starts[-1], len(starts), None)
+
+
+def encode_checked(message: Message, message_bits: int) -> NDArray[np.uint8]:
+    """The payload of a segment: a message and zeros, which are its check: (message_bits,) zeros and ones."""
+    bits = message.encode(message_bits)
+    return np.append(bits, np.zeros(message_bits - len(bits), np.uint8))
+
+
+def decode_checked(payload: NDArray[np.bool_]) -> Message | None:
+    """The message in (message_bits,) zeros and ones; None if `encode_checked` would not make them."""
+    bits = short_word_bits(len(payload))
+    return None if payload[bits:].any() else Message.decode(payload[:bits])
 
 
 def search_single_stage(network: Network, audio: NDArray[np.float32], code: NDArray[np.integer]) -> Located:
@@ -75,7 +88,7 @@ def search_single_stage(network: Network, audio: NDArray[np.float32], code: NDAr
         _, slots = _clearest(network.read(state), channels.message.carriers)
         bits = channels.message.fec.decode_word(slots)[0] > 0
         if np.array_equal(bits[: len(code)], code > 0):
-            message = Message.decode(bits[len(code) :], PUBLIC)
+            message = decode_checked(bits[len(code) :])
             if message is not None:
                 return Located(start, number + 1, message.content)
     return Located(starts[-1], len(starts), None)
