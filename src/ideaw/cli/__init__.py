@@ -20,6 +20,7 @@ from ideaw.cli import (
     demo,
     detect,
     embed,
+    evidence,
     export,
     keygen,
     mark,
@@ -37,7 +38,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-COMMANDS = (embed, detect, capacity, compare, attack, serve, proxy, scan, mark, models, keygen, demo, train, export)
+COMMANDS = (
+    *(embed, detect, capacity, compare, attack, serve, proxy, scan, mark, models, keygen),
+    *(evidence, demo, train, export),
+)
 for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
