@@ -1,7 +1,9 @@
 """Inaudible, robust messages in audio: `load` a model, `embed` a message, `detect` it again."""
 
 import logging
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from ideaw.errors import (
     AlreadyMarkedError,
@@ -12,6 +14,7 @@ from ideaw.errors import (
     MessageError,
     MissingExtraError,
     ModelError,
+    RegistryError,
 )
 from ideaw.keys import Key
 from ideaw.marker import Marker, load
@@ -20,9 +23,16 @@ from ideaw.results import Detection, Segment
 from ideaw.shortcuts import detect_file, embed_file
 from ideaw.streams import EmbedStream
 
+if TYPE_CHECKING:
+    from ideaw.provenance.records import Record
+    from ideaw.provenance.registry import Registry
+
 __version__ = version("ideaw")
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+_PROVENANCE = {"Record": "records", "Registry": "registry"}
+"""What needs the extra of that name, and the module that is imported once it is asked for."""
 
 __all__ = [
     "AlreadyMarkedError",
@@ -38,6 +48,9 @@ __all__ = [
     "MessageError",
     "MissingExtraError",
     "ModelError",
+    "Record",
+    "Registry",
+    "RegistryError",
     "Segment",
     "__version__",
     "detect_file",
@@ -45,3 +58,16 @@ __all__ = [
     "load",
     "model_names",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs an extra when it is first asked for."""
+    if name not in _PROVENANCE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"ideaw.provenance.{_PROVENANCE[name]}")
+    except ModuleNotFoundError as problem:
+        raise MissingExtraError(
+            f'ideaw.{name} needs {problem.name}; install it with: pip install "ideaw[provenance]"'
+        ) from problem
+    return getattr(module, name)

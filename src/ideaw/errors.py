@@ -41,6 +41,10 @@ class MissingExtraError(IdeawError):
     """A feature whose optional packages are not installed."""
 
 
+class RegistryError(IdeawError):
+    """A registry that is locked, down, of another version or no registry; an id that it does not know, or knows."""
+
+
 class PeerError(IdeawError):
     """Another system that is not installed, does not answer in time, or cannot do what it is asked."""
 
