@@ -15,7 +15,7 @@ from http import HTTPStatus
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ideaw.service.callers import Callers
+from ideaw.service.callers import RESOLUTION, Callers
 from ideaw.service.metrics import Metrics
 from ideaw.service.refusals import Refusal
 from ideaw.service.settings import literal_address
@@ -78,9 +78,10 @@ class Door:
         headers = Headers(scope=scope)
         host, address = headers.get("host", ""), (scope.get("client") or ("",))[0]
         self._check_host(host)
-        costs_work = scope["method"] not in SAFE_METHODS
-        if costs_work:
+        changes = scope["method"] not in SAFE_METHODS
+        if changes:
             _check_origin(headers, host)
+        costs_work = changes or scope["path"].startswith(RESOLUTION)
         owner = self.callers.is_owner(address, scope["path"], headers.get("authorization"), costs_work)
         scope.setdefault("state", {})["owner"] = owner
 

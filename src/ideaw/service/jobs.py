@@ -4,11 +4,13 @@ Jobs and answers are values that go through a pipe as JSON. Paths are the servic
 the file is called what the client knows it as.
 """
 
+import logging
 import os
 from collections.abc import Iterator
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -19,7 +21,7 @@ from ideaw.audio.read import Recording, Source, open_audio
 from ideaw.audio.samples import check_source
 from ideaw.audio.spool import extension_for
 from ideaw.audio.write import create_audio, write_audio
-from ideaw.errors import AudioError, FileError, IdeawError, TooLongError
+from ideaw.errors import AudioError, FileError, IdeawError, RegistryError, TooLongError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -27,6 +29,10 @@ from ideaw.payload.message import Message, Notation
 from ideaw.quality.comparison import compare_recordings
 from ideaw.results import detection_as_json
 from ideaw.service.presets import PLAYGROUND
+
+if TYPE_CHECKING:
+    from ideaw.provenance.registry import Registry
+    from ideaw.provenance.resolution import Match
 
 PLAIN_FLOAT = Encoding("WAV", "FLOAT")
 """How audio is sent to be drawn and played: every sample as it was decoded."""
@@ -89,7 +95,24 @@ class Preview(msgspec.Struct, frozen=True, tag=True):
     values: int
 
 
-Job = Embed | Detect | Compare | Attack | Preview
+class MatchContent(msgspec.Struct, frozen=True, tag=True):
+    """Look for the manifests of `source` in a registry; the answer has them, the most similar first."""
+
+    source: str
+    keys: list[NamedKey]
+    hints: list[int]
+    longest: float
+    registry: str
+
+
+class MatchFingerprint(msgspec.Struct, frozen=True, tag=True):
+    """Compare a fingerprint with a record of a registry; the answer has its manifest, if there is one."""
+
+    binding: bytes
+    registry: str
+
+
+Job = Embed | Detect | Compare | Attack | Preview | MatchContent | MatchFingerprint
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
@@ -106,6 +129,9 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 Outcome = Done | Refused
+
+NO_REGISTRY = "the registry cannot be used now; the service's log says why"
+"""What clients are told, who need not know where it is."""
 
 _NO_MEMORY = Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "this audio needs more memory than one request may use")
 
@@ -137,6 +163,10 @@ class Engine:
                 return _attack(job)
             case Preview():
                 return _preview(job)
+            case MatchContent():
+                return self._match_content(job)
+            case MatchFingerprint():
+                return _match_fingerprint(job)
 
     def _embed(self, job: Embed) -> dict[str, Any]:
         message = Message.written(job.message, job.kind).content
@@ -165,6 +195,36 @@ class Engine:
         marker = Marker(self._network)
         found = marker.detect_file(job.source, keys=list(named), speeds=job.speeds, longest=job.longest)
         return detection_as_json(found, {key.fingerprint: name for key, name in named.items()})
+
+    def _match_content(self, job: MatchContent) -> dict[str, Any]:
+        from ideaw.provenance import resolution
+
+        with open_audio(job.source) as opened:
+            _check_length(opened, job.longest)
+        keys = [Key.of(key.digits) for key in job.keys] or [PUBLIC]
+        registry = _open_registry(job.registry)
+        marker = Marker(self._network)
+        matches = resolution.match_content(registry, marker, job.source, keys, job.hints, job.longest)
+        return {"matches": [_match_as_json(match) for match in matches]}
+
+
+def _match_fingerprint(job: MatchFingerprint) -> dict[str, Any]:
+    from ideaw.provenance import resolution
+
+    match = resolution.match_fingerprint(_open_registry(job.registry), job.binding)
+    return {"matches": [] if match is None else [_match_as_json(match)]}
+
+
+def _match_as_json(match: "Match") -> dict[str, Any]:
+    return {"id": match.manifest_id, "score": match.score}
+
+
+@cache
+def _open_registry(url: str) -> "Registry":
+    """A registry, opened once; who has none needs none of its packages."""
+    from ideaw.provenance.registry import Registry
+
+    return Registry(url, create=False)
 
 
 def _compare(job: Compare) -> dict[str, Any]:
@@ -226,6 +286,9 @@ def _too_long(longest: float) -> TooLongError:
 def _refused(problem: IdeawError, job: Job) -> Refused:
     """What HTTP calls it: too long, not audio, audio that cannot be used, or anything else that was asked wrongly."""
     match problem:
+        case RegistryError():
+            logging.getLogger("ideaw.service").warning("%s", problem)
+            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, NO_REGISTRY)
         case TooLongError():
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         case FileError():

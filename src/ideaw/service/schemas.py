@@ -136,6 +136,47 @@ class ComparisonAnswer(_Strict):
     )
 
 
+class MatchAnswer(_Strict):
+    """A manifest that belongs to what was asked for."""
+
+    manifestId: str
+    similarityScore: int | None = Field(None, ge=0, le=100, description="Left out where nothing was compared.")
+
+
+class MatchesAnswer(_Strict):
+    """What was found for a binding or content."""
+
+    matches: list[MatchAnswer]
+
+
+class RecordAnswer(_Strict):
+    """What everybody may know of a record."""
+
+    id: str
+    created: str
+    message: str
+    key_fingerprint: str
+    wire_format: int
+    model: str
+    duration_seconds: float
+    sha256: str
+    fingerprint: str = Field(description="Of its audio, in base64.")
+    manifest_id: str | None
+
+
+class AlgorithmAnswer(_Strict):
+    """A soft binding by its name."""
+
+    alg: str
+
+
+class AlgorithmsAnswer(_Strict):
+    """The soft bindings that can be resolved."""
+
+    watermarks: list[AlgorithmAnswer]
+    fingerprints: list[AlgorithmAnswer]
+
+
 class AttackAnswer(_Strict):
     """An attack that may be asked for."""
 

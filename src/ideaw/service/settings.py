@@ -63,6 +63,7 @@ class Settings:
         tokens: bearer tokens of those who may do everything.
         names: host names under which the service is known, besides addresses and localhost.
         proxies: addresses of reverse proxies whose `X-Forwarded-For` is believed.
+        registry: URL of the registry whose ids are resolved; None: none are.
         workers: processes that do the work.
         limits: how much is taken on.
     """
@@ -75,6 +76,7 @@ class Settings:
     tokens: tuple[str, ...] = field(default=(), repr=False)
     names: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
+    registry: str | None = field(default=None, repr=False)
     workers: int = 2
     limits: Limits = Limits()
 
