@@ -31,7 +31,17 @@ __version__ = version("ideaw")
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_PROVENANCE = {"Record": "records", "Registry": "registry"}
+_PROVENANCE = {
+    "Credential": "issue",
+    "Record": "records",
+    "Registry": "registry",
+    "Signer": "credentials",
+    "Verdict": "verdict",
+    "issue_array": "issue",
+    "issue_file": "issue",
+    "issue_stream": "issue",
+    "verify_file": "verify",
+}
 """What needs the extra of that name, and the module that is imported once it is asked for."""
 
 __all__ = [

@@ -45,6 +45,10 @@ class RegistryError(IdeawError):
     """A registry that is locked, down, of another version or no registry; an id that it does not know, or knows."""
 
 
+class CredentialError(IdeawError):
+    """A certificate, key or manifest that cannot be used to sign, or roots that cannot be trusted."""
+
+
 class PeerError(IdeawError):
     """Another system that is not installed, does not answer in time, or cannot do what it is asked."""
 

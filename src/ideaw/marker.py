@@ -6,6 +6,7 @@ Detection: the mix at 16 kHz → locating code → message; else channels apart,
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,11 @@ class Marker(SegmentMarker):
     def __init__(self, network: Network, key: Key = PUBLIC, older_keys: tuple[Key, ...] = ()) -> None:
         super().__init__(network, key)
         self._keys = tuple(dict.fromkeys((key, *older_keys)))
+
+    @property
+    def key_fingerprint(self) -> str:
+        """Fingerprint of the key that it marks with (`Key.fingerprint`)."""
+        return self._key.fingerprint
 
     @single_threaded_blas()
     def embed(
@@ -192,6 +198,7 @@ class Marker(SegmentMarker):
         over: bool = False,
         other_keys: Sequence[Key] = (),
         overwrite: bool = True,
+        into: Path | None = None,
         progress: Progress | None = None,
     ) -> MarkLevel:
         """Mark a file as another one, which appears whole or not at all; everything but the samples stays.
@@ -204,6 +211,7 @@ class Marker(SegmentMarker):
             over: whether to mark even over a mark of the marker's keys, the public one or one of `other_keys`.
             other_keys: further keys whose marks are respected.
             overwrite: whether a file at `target` may be replaced.
+            into: an empty file that is written instead of `target`, which then only names it and its format.
 
         Returns:
             The level that was taken, SNR and noise to mask in dB, one of them None; see `audibility` of `embed`.
@@ -218,7 +226,8 @@ class Marker(SegmentMarker):
         respected = () if over else dict.fromkeys((*self._keys, PUBLIC, *map(require_key, other_keys)))
         marking = FileMarking(request, verify, tuple(respected), longest, overwrite)
         with as_paths(source, target) as places:
-            return marking.mark(*places, progress)
+            source_path, target_path, spooled = places
+            return marking.mark(source_path, target_path, into or spooled, progress)
 
     def detect(
         self,

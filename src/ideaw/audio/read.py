@@ -301,7 +301,9 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
         ogg.check_last_page(path, file)
         audio_bytes = _num_bytes(file) - header_bytes(file)
         hints = _Hints(max(0, ogg.vorbis_nominal_bitrate(opening)), audio_bytes)
-    elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
+    elif not _is_tagged_flac(file, opening) and (
+        opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS))
+    ):
         stream = mpeg.scan(file)
         if stream is None:
             raise FileError(f"{path} holds no MP3 frames")
@@ -313,6 +315,15 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
             return mpeg.with_xing_header(file, id3, stream), hints
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     return file.fileno(), hints
+
+
+def _is_tagged_flac(file: BinaryIO, opening: bytes) -> bool:
+    """Whether FLAC lies behind an ID3 tag, where C2PA puts its manifests."""
+    length = tags.id3_length(opening)
+    if not length:
+        return False
+    file.seek(length)
+    return file.read(4) == b"fLaC"
 
 
 def _read_id3(path: Path, file: BinaryIO, opening: bytes) -> bytes:

@@ -18,6 +18,9 @@ ID3_FRAMES = {
 }
 """Tags that MP3 gets from here → their frames."""
 
+_ID3_EXTENDED, _ID3_FOOTER = 0x40, 0x10
+"""Flags of a tag."""
+
 
 def id3_length(opening: bytes) -> int:
     """Bytes that the ID3v2 tag of a file with this opening claims to have; 0 if there is none."""
@@ -26,7 +29,7 @@ def id3_length(opening: bytes) -> int:
     size = 0
     for byte in opening[6:10]:
         size = size << 7 | byte & 0x7F
-    footer = 10 if opening[5] & 0x10 else 0
+    footer = 10 if opening[5] & _ID3_FOOTER else 0
     return 10 + size + footer
 
 
@@ -39,6 +42,30 @@ def encode_id3(texts: dict[str, str]) -> bytes:
             body = opening + text.encode("utf-8", "replace")
             frames += ID3_FRAMES[name] + _synchsafe(len(body)) + b"\0\0" + body
     return b"ID3\x04\0\0" + _synchsafe(len(frames)) + frames if frames else b""
+
+
+def with_text_frame(tag: bytes, name: bytes, text: bytes) -> bytes | None:
+    """An ID3v2 tag with one more text of the user's own, in ASCII, before its other frames.
+
+    Args:
+        tag: the whole tag; empty for a new one.
+        name, text: of the frame.
+
+    Returns:
+        The new tag; None if the tag is of an unknown version, or has a footer or an extended header.
+    """
+    tag = tag or b"ID3\x04\0\0" + bytes(4)
+    release, flags = tag[3], tag[5]
+    body = b"\0" + name + b"\0" + text
+    frames = {
+        2: b"TXX" + len(body).to_bytes(3, "big"),
+        3: b"TXXX" + len(body).to_bytes(4, "big") + b"\0\0",
+        4: b"TXXX" + _synchsafe(len(body)) + b"\0\0",
+    }
+    if release not in frames or flags & (_ID3_EXTENDED | _ID3_FOOTER):
+        return None
+    content = frames[release] + body + tag[10:]
+    return tag[:6] + _synchsafe(len(content)) + content
 
 
 def _synchsafe(size: int) -> bytes:

@@ -22,13 +22,17 @@ from ideaw.cli import (
     embed,
     evidence,
     export,
+    issue,
     keygen,
     mark,
     models,
     proxy,
+    resolve,
     scan,
     serve,
+    testcert,
     train,
+    verify,
 )
 from ideaw.errors import IdeawError
 
@@ -39,7 +43,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(embed, detect, capacity, compare, attack, serve, proxy, scan, mark, models, keygen),
+    *(
+        embed,
+        detect,
+        issue,
+        verify,
+        capacity,
+        compare,
+        attack,
+        serve,
+        resolve,
+        proxy,
+        scan,
+        mark,
+        models,
+        keygen,
+        testcert,
+    ),
     *(evidence, demo, train, export),
 )
 for command in COMMANDS:

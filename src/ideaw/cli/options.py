@@ -70,6 +70,34 @@ Pcm = Annotated[
         show_default="a file, such as WAV",
     ),
 ]
+_REGISTRY_METAVAR = "URL"
+RegistryUrl = Annotated[
+    str,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where ids are allotted and records kept: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE.",
+        show_default=False,
+    ),
+]
+KnownRegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where the records are: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE.",
+        show_default="no id is known",
+    ),
+]
+RecordsUrl = Annotated[
+    str,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where the records are: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE.",
+        show_default=False,
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ideaw.audio import atomic
@@ -93,6 +93,15 @@ class Registry:
                 insert_record(connection, record)
             except IntegrityError as problem:
                 raise RegistryError(f"{written_id(record.id)} has a record already; allot a new id") from problem
+
+    def withdraw(self, id: int) -> None:
+        """Take back the record of a file that was not handed over in the end; its id is never given out again.
+
+        Raises:
+            RegistryError: `id` is not of 32 bits; the registry cannot be used.
+        """
+        with self._database.writing() as connection:
+            connection.execute(delete(RECORDS).where(RECORDS.c.id == check_id(id)))
 
     def get(self, id: int) -> Record | None:
         """The record of an id; None if it has none.

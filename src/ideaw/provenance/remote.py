@@ -4,7 +4,6 @@ No audio leaves this machine: an id goes out, and a record comes back. What answ
 hosts are bounded, and what is not the record of that id is refused.
 """
 
-import base64
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -15,9 +14,10 @@ import httpx
 import msgspec
 
 from ideaw.errors import RegistryError
+from ideaw.provenance.manifest import SOFT_BINDING_ALGORITHM, written_binding
 from ideaw.provenance.manifest_store import active_label
-from ideaw.provenance.records import Record, id_message, written_id
-from ideaw.provenance.resolution import WATERMARK_ALGORITHM, record_of
+from ideaw.provenance.records import Record, written_id
+from ideaw.provenance.resolution import record_of
 
 REACH_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 """How long a service may take to accept a connection, and for a whole answer."""
@@ -94,14 +94,13 @@ class ServiceResolver:
         if not self._checked:
             content = self._get("/services/supportedAlgorithms", {})
             names = [] if content is None else self._parse(content, _Algorithms).watermarks
-            if _Algorithm(WATERMARK_ALGORITHM) not in names:
+            if _Algorithm(SOFT_BINDING_ALGORITHM) not in names:
                 raise self._strange("it resolves no ids of ideaw; was it started with --registry?")
             self._checked = True
 
     def _manifest(self, id: int) -> bytes | None:
         """The manifest store to which the soft binding of an id leads; None if there is none."""
-        value = base64.b64encode(id_message(id)).decode("ascii")
-        content = self._get("/matches/byBinding", {"alg": WATERMARK_ALGORITHM, "value": value})
+        content = self._get("/matches/byBinding", {"alg": SOFT_BINDING_ALGORITHM, "value": written_binding(id)})
         matches = [] if content is None else self._parse(content, _Matches).matches
         if not matches:
             return None

@@ -1,6 +1,6 @@
 """From what is left of a marked file to its manifest: by the id in its mark, by its fingerprint, by its audio.
 
-What the server of C2PA's Soft Binding Resolution API answers. Names of algorithms are our own; no public list has them.
+What the server of C2PA's Soft Binding Resolution API answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +19,9 @@ from ideaw.provenance.manifest_store import active_label, labelled_id, only_acti
 from ideaw.provenance.records import ID_BYTES, Record, id_message, message_id, read_id, written_id
 from ideaw.provenance.registry import Registry
 
-WATERMARK_ALGORITHM = "ideaw.record-id.1"
-"""A soft binding whose value is the four bytes of an id."""
-
 FINGERPRINT_ALGORITHM = "ideaw.record-fingerprint.1"
 """A soft binding whose value is the four bytes of an id, and behind them a fingerprint of the audio that was found: it
-is compared with that of the id's record. Records are not searched for a fingerprint alone."""
+is compared with that of the id's record. Records are not searched for a fingerprint alone. The name is our own too."""
 
 _PUBLIC_FIELDS = (
     *("created", "message", "key_fingerprint", "wire_format", "model"),
@@ -105,9 +102,12 @@ def match_content(
         RegistryError: the registry cannot be used.
     """
     detection = marker.detect_file(path, keys=list(keys), longest=longest)
-    numbers = [message_id(message) for message in detection.messages]
-    found = dict.fromkeys(number for number in (*numbers, *hints) if number is not None)
-    records = [record for number in found if (record := registry.get(number)) is not None]
+    marks = [(detection.message, detection.key), *((one.message, one.key) for one in detection.segments)]
+    known = {key.fingerprint for key in keys}
+    numbers = dict.fromkeys((message_id(message), key) for message, key in marks)
+    hinted = dict.fromkeys((number, key) for number in hints for key in known)
+    found = [(registry.get(number), key) for number, key in numbers | hinted if number is not None]
+    records = [record for record, key in found if record is not None and record.key_fingerprint == key]
     if not records:
         return []
     fingerprint = _fingerprint_of(path, detection.speed)

@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ideaw.errors import RegistryError
+from ideaw.provenance.manifest import SOFT_BINDING_ALGORITHM, STORE_TYPE
 from ideaw.provenance.records import message_id, read_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.resolution import (
     FINGERPRINT_ALGORITHM,
-    WATERMARK_ALGORITHM,
     Match,
     find_manifest,
     match_id,
@@ -33,9 +33,6 @@ from ideaw.service.answers import MEDIA_TYPES
 from ideaw.service.refusals import Refusal, busy
 from ideaw.service.routes import AT_THE_DOOR, do_job, own_keys, refuses, service_of
 from ideaw.service.uploads import check_fields
-
-STORE_TYPE = "application/c2pa"
-"""Media type of a manifest store by itself."""
 
 MAX_QUERY_BYTES = 1 << 13
 """Of a GET; longer values are posted."""
@@ -116,12 +113,12 @@ async def match_large_binding(request: Request) -> Response:
 async def match_content(request: Request) -> Response:
     """The manifests of the marks in audio, which is the body itself."""
     service, query = service_of(request), _query(request, ContentQuery)
-    if query.alg not in (None, WATERMARK_ALGORITHM, FINGERPRINT_ALGORITHM):
+    if query.alg not in (None, SOFT_BINDING_ALGORITHM, FINGERPRINT_ALGORITHM):
         raise _unknown_algorithm()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not kind.startswith(ASSET_TYPES):
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send audio, under its own content type")
-    hints = [_read_id(query.hintValue or "")] if query.hintAlg == WATERMARK_ALGORITHM else []
+    hints = [_read_id(query.hintValue or "")] if query.hintAlg == SOFT_BINDING_ALGORITHM else []
     service.pool.check_room()
     async with service.receiver.receive_file(request, SUFFIXES.get(kind, "")) as path:
         if not path.stat().st_size:
@@ -162,7 +159,7 @@ async def manifest(request: Request, manifest_id: str) -> Response:
 async def algorithms() -> Response:
     """The soft bindings that can be resolved here."""
     return JSONResponse(
-        {"watermarks": [{"alg": WATERMARK_ALGORITHM}], "fingerprints": [{"alg": FINGERPRINT_ALGORITHM}]}
+        {"watermarks": [{"alg": SOFT_BINDING_ALGORITHM}], "fingerprints": [{"alg": FINGERPRINT_ALGORITHM}]}
     )
 
 
@@ -183,7 +180,7 @@ async def record(request: Request, record_id: str) -> Response:
 
 
 async def _resolve(request: Request, query: BindingQuery) -> Response:
-    if query.alg == WATERMARK_ALGORITHM:
+    if query.alg == SOFT_BINDING_ALGORITHM:
         number = _read_id(query.value)
         match = await _consult(request, lambda registry: match_id(registry, number))
         return _answer(request, [] if match is None else [match], query.maxResults)
@@ -217,7 +214,9 @@ def _query(request: Request, kind: type[Query]) -> Query:
 def _read_id(value: str) -> int:
     number = message_id(_decode(value))
     if number is None:
-        raise Refusal(HTTPStatus.BAD_REQUEST, f"a value of {WATERMARK_ALGORITHM} is the four bytes of an id in base64")
+        raise Refusal(
+            HTTPStatus.BAD_REQUEST, f"a value of {SOFT_BINDING_ALGORITHM} is the four bytes of an id in base64"
+        )
     return number
 
 

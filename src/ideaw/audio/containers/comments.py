@@ -73,6 +73,18 @@ def split_fields(comment: bytes) -> list[bytes]:
     return fields
 
 
+def add_comment(comment: bytes, name: bytes, text: bytes) -> bytes:
+    """A Vorbis comment with a field of that name, in the place of any that it had."""
+    others = [field for field in split_fields(comment) if field.partition(b"=")[0].upper() != name]
+    return _vendor(comment) + _join([*others, name + b"=" + text])
+
+
+def comment_packet(packet: bytes, name: bytes, text: bytes) -> bytes:
+    """The same for a comment packet of Ogg, with what its codec puts around the comment."""
+    opening = next(opening for opening in _COMMENT_OPENINGS if packet.startswith(opening))
+    return opening + add_comment(packet[len(opening) :], name, text) + _COMMENT_OPENINGS[opening]
+
+
 def _vendor(comment: bytes) -> bytes:
     """The beginning of a Vorbis comment: the length and the name of the program that wrote it."""
     return comment[: 4 + int.from_bytes(comment[:4], "little")]

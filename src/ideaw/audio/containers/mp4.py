@@ -18,6 +18,11 @@ _WRAPPERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"tref")
 _CODER_DELAY_SAMPLES, _CODER_FRAME_SAMPLES = 1024, 1024
 """Samples that FFmpeg's AAC encoder puts in front of the audio, and those of a frame."""
 
+_FREEFORM_OWNER = b"com.apple.iTunes"
+_UTF8_TYPE = (1).to_bytes(4, "big")
+_TAGS_HANDLER = bytes(8) + b"mdirappl" + bytes(9)
+"""What the box says that holds tags as iTunes has them."""
+
 _GAPLESS_NAME = b"iTunSMPB"
 _GAPLESS_FIELDS = re.compile(rb"[0-9A-Fa-f]{8,16}")
 """What stands there: a zero, the samples before the audio, those behind it, and its length."""
@@ -77,6 +82,46 @@ def boxes_left_behind(file: BinaryIO) -> list[str]:
     return [name for kind, name in ((b"covr", "cover"), (b"chpl", "chapters")) if kind in user_data]
 
 
+def add_freeform(source: BinaryIO, output: BinaryIO, name: bytes, text: bytes) -> None:
+    """Write `source` with one more text among its tags to `output`, as an item of a name that iTunes has not.
+
+    Raises:
+        UnfitContainerError: there is no index.
+    """
+    boxes = list(file_boxes(source))
+    content = _first(source, boxes, b"moov")
+    if not content:
+        raise UnfitContainerError("its index is missing, or too large")
+    index = _parse(content)
+    parts = [
+        _Node(b"mean", bytes(4) + _FREEFORM_OWNER, []),
+        _Node(b"name", bytes(4) + name, []),
+        _Node(b"data", _UTF8_TYPE + bytes(4) + text, []),
+    ]
+    user_data = _child(index.children, _Node(b"udta", b"", []))
+    inside = _parse_all(user_data.body)
+    meta = _child(inside, _Node(b"meta", bytes(4) + _Node(b"hdlr", _TAGS_HANDLER, []).as_bytes(), []))
+    items = _parse_all(meta.body[4:])
+    former = _child(items, _Node(b"ilst", b"", []))
+    former.body += _Node(b"----", b"", parts).as_bytes()
+    meta.body = meta.body[:4] + b"".join(item.as_bytes() for item in items)
+    user_data.body = b"".join(box.as_bytes() for box in inside)
+    moov = next(box for box in boxes if box.kind == b"moov")
+    if any(box.kind == b"mdat" and box.start > moov.start for box in boxes):
+        _shift_chunks(index, len(index.as_bytes()) - moov.size)
+    rest = Stretch(source, moov.start + moov.size, num_bytes(source) - moov.start - moov.size)
+    append(output, [Stretch(source, 0, moov.start), index.as_bytes(), rest])
+
+
+def _child(boxes: list["_Node"], missing: "_Node") -> "_Node":
+    """The first box of the kind of `missing`, which is added if there is none."""
+    for box in boxes:
+        if box.kind == missing.kind:
+            return box
+    boxes.append(missing)
+    return missing
+
+
 def file_boxes(file: BinaryIO) -> Iterator[Box]:
     """The outermost boxes of a file."""
     at, end = 0, num_bytes(file)
@@ -123,15 +168,20 @@ def _parse(content: bytes) -> _Node:
     kind, body = content[4:8], content[16 if content[:4] == b"\0\0\0\1" else 8 :]
     if kind not in _WRAPPERS:
         return _Node(kind, body, [])
-    children, at = [], 0
-    while at + 8 <= len(body):
-        size = int.from_bytes(body[at : at + 4], "big")
-        size = int.from_bytes(body[at + 8 : at + 16], "big") if size == 1 else size or len(body) - at
+    return _Node(kind, b"", _parse_all(body))
+
+
+def _parse_all(content: bytes) -> list[_Node]:
+    """Boxes that follow one another."""
+    boxes, at = [], 0
+    while at + 8 <= len(content):
+        size = int.from_bytes(content[at : at + 4], "big")
+        size = int.from_bytes(content[at + 8 : at + 16], "big") if size == 1 else size or len(content) - at
         if size < 8:
             break
-        children.append(_parse(body[at : at + size]))
+        boxes.append(_parse(content[at : at + size]))
         at += size
-    return _Node(kind, b"", children)
+    return boxes
 
 
 def _shift_chunks(index: _Node, shift: int) -> None:
