@@ -19,6 +19,9 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
+import ideaw
+from ideaw.provenance.credentials import Signer, make_test_authority
+from ideaw.provenance.issue import Credential, issue_file
 from ideaw.service.folder import FOLDER_PREFIX
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -160,3 +163,27 @@ def marked(tmp_path_factory: pytest.TempPathFactory, private: Running, spoken: P
     path = tmp_path_factory.mktemp("marked") / "marked.wav"
     path.write_bytes(private.post("embed", {"message": "hey"}, file=spoken).raise_for_status().content)
     return path
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A file that was given an id: the registry, what signs, the file, and its credential."""
+
+    registry: str
+    certificate: Path
+    key: Path
+    path: Path
+    credential: Credential
+
+
+@pytest.fixture(scope="session")
+def issued(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]) -> Issued:
+    """Six seconds of speech with an id, which no test may change."""
+    folder = tmp_path_factory.mktemp("issued")
+    authority = make_test_authority(folder / "authority")
+    sf.write(folder / "speech.wav", speech, 16_000)
+    url, path = f"sqlite:///{folder}/marks.db", folder / "issued.wav"
+    with ideaw.Registry(url) as registry:
+        signer = Signer(authority.chain, authority.key)
+        credential = issue_file(folder / "speech.wav", path, registry=registry, signer=signer, origin="generated")
+    return Issued(url, authority.chain, authority.key, path, credential)

@@ -23,7 +23,7 @@ def resolve(
     queue: serving.Queue = Limits.waiting,
     rate: serving.Rate = Limits.stranger_requests_per_minute,
 ) -> None:
-    """Lead ids, fingerprints and audio to the manifests in a registry, over C2PA's API: for `ideaw verify --service`."""
+    """Lead ids, fingerprints and audio to the manifests in a registry, over C2PA's API; `verify --service` asks it."""
     with extra("serve", "the resolution of marks"):
         from ideaw.service import server
         from ideaw.service.app import create_resolver

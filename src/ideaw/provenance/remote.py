@@ -4,8 +4,9 @@ No audio leaves this machine: an id goes out, and a record comes back. What answ
 hosts are bounded, and what is not the record of that id is refused.
 """
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -80,11 +81,9 @@ class ServiceResolver:
         content = self._get(f"/v1/records/{written_id(id)}", {})
         if content is None:
             return None
-        fields = self._parse(content, dict[str, Any])
-        try:
-            record = record_of(fields, self._manifest(id))
-        except RegistryError as problem:
-            raise self._strange(str(problem)) from None
+        fields, manifest = self._parse(content, dict[str, Any]), self._manifest(id)
+        with self._refusing_nonsense():
+            record = record_of(fields, manifest)
         if record.id != id:
             raise self._strange("it told the record of another id")
         return record
@@ -106,9 +105,20 @@ class ServiceResolver:
             return None
         label = matches[0].manifestId
         store = self._get(f"/manifests/{quote(label, safe=':')}", {})
-        if store is None or active_label(store) != label:
-            raise self._strange(f"it has no manifest {label}")
+        if store is None:
+            raise self._strange(f"it has no manifest {label[:100]}")
+        with self._refusing_nonsense():
+            if active_label(store) != label:
+                raise RegistryError("it told another manifest")
         return store
+
+    @contextlib.contextmanager
+    def _refusing_nonsense(self) -> Iterator[None]:
+        """Turn what is wrong with an answer into an error that says whose it is."""
+        try:
+            yield
+        except RegistryError as problem:
+            raise self._strange(str(problem)) from None
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes | None:
         """The content that is answered; None for 404."""

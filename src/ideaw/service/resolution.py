@@ -87,6 +87,7 @@ async def match_binding(request: Request) -> Response:
     if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
         line = f"a query of more than {MAX_QUERY_BYTES} bytes is not taken; POST it"
         raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, line)
+    await service_of(request).receiver.receive_text(request)  # to its end, so that what comes next is that nobody waits
     return await _resolve(request, _query(request, BindingQuery))
 
 
