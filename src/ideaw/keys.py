@@ -108,7 +108,8 @@ class Key(bytes):
             keys = [cls.of(line) for line in content.decode("ascii").splitlines() if line.strip()] or [cls.of("")]
         except (IdeawError, UnicodeDecodeError):
             raise FileError(f"{name} does not hold a key: {_KEY_FORMAT}") from None
-        warn_if_exposed(name, mode)
+        if os.name == "posix" and stat.S_ISREG(mode) and mode & _READABLE_BY_OTHERS:
+            _logger.warning("the key file %s can be read by other users; protect it with: chmod 600 %s", name, name)
         return keys
 
     @classmethod
@@ -128,7 +129,7 @@ class Key(bytes):
             raise FileError(f"{os.fspath(path)} holds as many keys as a file may; delete the oldest")
         draft = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
         try:
-            write_private(draft, content)
+            _write_private(draft, content)
             draft.replace(target)
         except OSError as problem:
             draft.unlink(missing_ok=True)
@@ -159,7 +160,7 @@ class Key(bytes):
         """
         name = os.fspath(path)
         try:
-            write_private(Path(path), f"{self.hex()}\n")
+            _write_private(Path(path), f"{self.hex()}\n")
         except FileExistsError:
             raise FileError(f"{name} is there already, and keys are never overwritten; choose another name") from None
         except OSError as problem:
@@ -204,13 +205,7 @@ def require_key(value: object) -> Key:
     raise IdeawError(f"a key is an ideaw.Key, not {kind}; make one with Key.read(path), Key.of(digits) or Key.fresh()")
 
 
-def warn_if_exposed(name: str, mode: int) -> None:
-    """Log a warning about a file of a secret, of that mode, that group or others may read."""
-    if os.name == "posix" and stat.S_ISREG(mode) and mode & _READABLE_BY_OTHERS:
-        _logger.warning("the key file %s can be read by other users; protect it with: chmod 600 %s", name, name)
-
-
-def write_private(path: Path, content: str) -> None:
+def _write_private(path: Path, content: str) -> None:
     """Write a new file that only its owner may read, whole on the disk or not there."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -3,8 +3,10 @@
 A certificate that others trust is the user's own; what is made here is trusted by nobody, and says so in its name.
 """
 
+import logging
 import os
 import stat
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,9 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ideaw.audio import atomic
 from ideaw.audio.formats import PathLike
 from ideaw.errors import CredentialError, FileError, error_reason
-from ideaw.keys import warn_if_exposed, write_private
 
 MAX_PEM_BYTES = 1 << 18
 """Length of a file of certificates or of a key: somebody may give a recording by mistake."""
@@ -43,6 +45,8 @@ TEST_VALIDITY_DAYS = 365
 
 _CLOCK_TOLERANCE = timedelta(hours=1)
 """How far clocks of other machines may be behind, on which a fresh certificate is to be valid too."""
+
+_logger = logging.getLogger("ideaw")
 
 CHAIN_FILE, KEY_FILE, ROOTS_FILE = "cert.pem", "key.pem", "roots.pem"
 """What `make_test_authority` writes: the certificate to sign with, its key, and what is to be trusted in tests."""
@@ -76,7 +80,7 @@ class Signer:
         """The certificates, as PEM."""
         self._key = secret
         self._certificate, self._leaf = certificate, leaf
-        warn_if_exposed(os.fspath(key), Path(key).stat().st_mode)
+        _warn_if_exposed(Path(key))
 
     @property
     def issuer(self) -> str:
@@ -254,18 +258,22 @@ def _key_usage(digital_signature: bool = False, key_cert_sign: bool = False, crl
     return x509.KeyUsage(digital_signature, False, False, False, False, key_cert_sign, crl_sign, False, False)
 
 
+def _warn_if_exposed(path: Path) -> None:
+    """Log a warning about a private key that group or others may read."""
+    mode = path.stat().st_mode
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+        _logger.warning("the private key %s can be read by other users; protect it with: chmod 600 %s", path, path)
+
+
 def _write_all(folder: Path, contents: dict[Path, bytes]) -> None:
     """Write new files that only their owner may read: all of them or none."""
-    written: list[Path] = []
-    try:
+    with atomic.file_errors(folder):
         folder.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+    with ExitStack() as files:
         for path, content in contents.items():
-            write_private(path, content.decode("ascii"))
-            written.append(path)
-    except OSError as problem:
-        for path in written:
-            path.unlink(missing_ok=True)
-        if isinstance(problem, FileExistsError):
-            there = problem.filename or os.fspath(folder)
-            raise FileError(f"{there} is there already, and is not overwritten; choose another folder") from None
-        raise FileError(f"{folder} cannot be written: {error_reason(problem)}") from problem
+            if os.path.lexists(path):
+                raise FileError(f"{path} is there already, and is not overwritten; choose another folder")
+            temporary = files.enter_context(atomic.replace_on_success(path, overwrite=False))
+            with atomic.file_errors(path):
+                temporary.chmod(stat.S_IRUSR | stat.S_IWUSR)
+                temporary.write_bytes(content)
