@@ -25,7 +25,7 @@ from ideaw.errors import RegistryError
 from ideaw.provenance.fingerprint import fingerprint
 from ideaw.provenance.manifest import SOFT_BINDING_ALGORITHM, read_store, written_binding
 from ideaw.provenance.manifest_store import active_label
-from ideaw.provenance.records import id_message, written_id
+from ideaw.provenance.records import written_id
 from ideaw.provenance.remote import ServiceResolver
 from ideaw.provenance.resolution import FINGERPRINT_ALGORITHM, fingerprint_binding
 from ideaw.provenance.verify import verify_file
@@ -47,15 +47,6 @@ def resolver(tmp_path_factory: pytest.TempPathFactory, issued: Issued) -> Iterat
     with started(tmp_path_factory.mktemp("resolver"), *command) as running:
         yield running
         assert running.uploads == []
-
-
-@pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory, issued: Issued, music: NDArray[np.float32]) -> Path:
-    """Music that carries the mark of the issued speech."""
-    path = tmp_path_factory.mktemp("copied") / "copied.wav"
-    marked = ideaw.load().embed(music, 44_100, id_message(issued.credential.record.id))
-    sf.write(path, marked, 44_100)
-    return path
 
 
 def ask(running: Running, path: Path, kind: str = "audio/wav", **query: Any) -> Any:

@@ -98,6 +98,18 @@ RecordsUrl = Annotated[
         show_default=False,
     ),
 ]
+Sign = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        metavar="CERT KEY",
+        help="PEM files of the certificate to sign with and of its private key; for tests: ideaw testcert.",
+        show_default="no manifest",
+    ),
+]
+Trust = Annotated[
+    Path | None,
+    typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 

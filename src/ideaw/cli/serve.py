@@ -18,6 +18,8 @@ def serve(
     model: options.Model = None,
     key: options.KeyFile = None,
     registry: options.KnownRegistryUrl = None,
+    sign: options.Sign = None,
+    trust: options.Trust = None,
     token_file: serving.TokenFile = None,
     names: serving.Names = None,
     proxies: serving.Proxies = None,
@@ -32,7 +34,9 @@ def serve(
     with extra("serve", "the service"):
         from ideaw.service import server
     limits = serving.limits_of(max_mb, max_seconds, job_seconds, queue, rate)
-    settings = serving.settings_of(host, port, model, key, token_file, names, proxies, workers, limits, registry)
+    settings = serving.settings_of(
+        host, port, model, key, token_file, names, proxies, workers, limits, registry, sign, trust
+    )
 
     def ready(address: str) -> None:
         console.say(f"{address} is ready; Ctrl-C stops it")

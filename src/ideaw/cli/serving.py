@@ -51,6 +51,8 @@ def settings_of(
     workers: int | None,
     limits: Limits,
     registry: str | None,
+    sign: tuple[Path, Path] | None = None,
+    trusted: Path | None = None,
 ) -> Settings:
     """What the options come to; files of keys and tokens are read."""
     with extra("serve", "the service"):
@@ -65,6 +67,8 @@ def settings_of(
         names=tuple(names or ()),
         proxies=tuple(proxies or ()),
         registry=registry,
+        sign=sign,
+        trusted=trusted,
         workers=workers or os.cpu_count() or 1,
         limits=limits,
     )

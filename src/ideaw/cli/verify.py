@@ -26,10 +26,7 @@ def verify(
         ),
     ] = None,
     keys: options.KeyFiles = None,
-    trust: Annotated[
-        Path | None,
-        typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
-    ] = None,
+    trust: options.Trust = None,
     speeds: Annotated[
         Speed, typer.Option(help="Other speeds to try where no mark is found, as for `detect`.")
     ] = Speed.NEAR,

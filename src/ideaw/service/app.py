@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from ideaw.errors import IdeawError
 from ideaw.service import routes
 from ideaw.service.callers import Callers
 from ideaw.service.door import Door
@@ -37,6 +38,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(routes.router)
     if settings.registry is not None:
         _include_resolution(app)
+        from ideaw.service import credentials
+
+        app.include_router(credentials.router)
     app.mount("/static", StaticFiles(directory=PAGE))
 
     @app.get("/", include_in_schema=False)
@@ -84,8 +88,12 @@ def _frame(settings: Settings, title: str, summary: str) -> FastAPI:
     return app
 
 
-def open_registry(url: str | None) -> "contextlib.AbstractContextManager[Registry | None]":
+def open_registry(url: str | None, create: bool = False) -> "contextlib.AbstractContextManager[Registry | None]":
     """The registry at a URL, to be closed in the end; None where there is none.
+
+    Args:
+        url: where it is.
+        create: whether it is made if it is not there.
 
     Raises:
         RegistryError: it cannot be used.
@@ -95,7 +103,21 @@ def open_registry(url: str | None) -> "contextlib.AbstractContextManager[Registr
         return contextlib.nullcontext()
     from ideaw import Registry  # which tells what to install
 
-    return Registry(url, create=False)
+    return Registry(url, create=create)
+
+
+def check_files(settings: Settings) -> None:
+    """Raise `IdeawError` unless certificates that the settings name can be used now; each job reads them again."""
+    if settings.registry is None:
+        if settings.sign or settings.trusted:
+            raise IdeawError("--sign and --trust are of use with a --registry only; give one")
+        return
+    from ideaw.provenance.credentials import Signer, read_roots
+
+    if settings.sign is not None:
+        Signer(*settings.sign)
+    if settings.trusted is not None:
+        read_roots(settings.trusted)
 
 
 def _include_resolution(app: FastAPI) -> None:

@@ -31,7 +31,7 @@ STATIC = "/static/"
 RESOLUTION = ("/matches/", "/manifests/", "/services/", "/v1/records/")
 """Where a registry is asked, which is everybody's too; asking it costs work whatever the method."""
 
-STRANGERS_MAY = ("/", "/health", "/openapi.json", "/v1/info", "/v1/sample", "/v1/detect", "/v1/preview")
+STRANGERS_MAY = ("/", "/health", "/openapi.json", "/v1/info", "/v1/sample", "/v1/detect", "/v1/preview", "/v1/verify")
 """Other routes that are open to everybody."""
 
 

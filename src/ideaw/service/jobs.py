@@ -7,10 +7,9 @@ the file is called what the client knows it as.
 import logging
 import os
 from collections.abc import Iterator
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -29,10 +28,6 @@ from ideaw.payload.message import Message, Notation
 from ideaw.quality.comparison import compare_recordings
 from ideaw.results import detection_as_json
 from ideaw.service.presets import PLAYGROUND
-
-if TYPE_CHECKING:
-    from ideaw.provenance.registry import Registry
-    from ideaw.provenance.resolution import Match
 
 PLAIN_FLOAT = Encoding("WAV", "FLOAT")
 """How audio is sent to be drawn and played: every sample as it was decoded."""
@@ -112,7 +107,34 @@ class MatchFingerprint(msgspec.Struct, frozen=True, tag=True):
     registry: str
 
 
-Job = Embed | Detect | Compare | Attack | Preview | MatchContent | MatchFingerprint
+class Verify(msgspec.Struct, frozen=True, tag=True):
+    """Say where `source` comes from; the answer is that of `ideaw verify --json`."""
+
+    source: str
+    keys: list[NamedKey]
+    speeds: Speeds
+    longest: float
+    registry: str
+    trusted: str | None
+
+
+class Issue(msgspec.Struct, frozen=True, tag=True):
+    """Give `source` an id, as a file beside it; the answer has its name, the id, and the label of its manifest.
+
+    `sign` are the files of a certificate and its key; `producer` is who generates, for China's label.
+    """
+
+    source: str
+    key: NamedKey | None
+    origin: Literal["generated", "recorded"] | None
+    producer: str | None
+    data: dict[str, Any]
+    longest: float
+    registry: str
+    sign: tuple[str, str] | None
+
+
+Job = Embed | Detect | Compare | Attack | Preview | MatchContent | MatchFingerprint | Verify | Issue
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
@@ -163,16 +185,16 @@ class Engine:
                 return _attack(job)
             case Preview():
                 return _preview(job)
-            case MatchContent():
-                return self._match_content(job)
-            case MatchFingerprint():
-                return _match_fingerprint(job)
+            case MatchContent() | MatchFingerprint() | Verify() | Issue():
+                from ideaw.service import credential_jobs  # which needs packages that only a registry needs
+
+                return credential_jobs.do(job, self._network)
 
     def _embed(self, job: Embed) -> dict[str, Any]:
         message = Message.written(job.message, job.kind).content
         source = Path(job.source)
         with open_audio(source) as opened:
-            _check_length(opened, job.longest)
+            check_length(opened, job.longest)
             target = source.with_name(f"marked{extension_for(opened.encoding, source.suffix)}")
         marker = Marker(self._network, PUBLIC if job.key is None else Key.of(job.key.digits))
         # The page looks for the mark itself, and shows audio in which it is not found; clients ask for a detection.
@@ -191,40 +213,10 @@ class Engine:
     def _detect(self, job: Detect) -> dict[str, Any]:
         named = {Key.of(key.digits): key.name for key in job.keys} or {PUBLIC: None}
         with open_audio(job.source) as opened:
-            _check_length(opened, job.longest)
+            check_length(opened, job.longest)
         marker = Marker(self._network)
         found = marker.detect_file(job.source, keys=list(named), speeds=job.speeds, longest=job.longest)
         return detection_as_json(found, {key.fingerprint: name for key, name in named.items()})
-
-    def _match_content(self, job: MatchContent) -> dict[str, Any]:
-        from ideaw.provenance import resolution
-
-        with open_audio(job.source) as opened:
-            _check_length(opened, job.longest)
-        keys = [Key.of(key.digits) for key in job.keys] or [PUBLIC]
-        registry = _open_registry(job.registry)
-        marker = Marker(self._network)
-        matches = resolution.match_content(registry, marker, job.source, keys, job.hints, job.longest)
-        return {"matches": [_match_as_json(match) for match in matches]}
-
-
-def _match_fingerprint(job: MatchFingerprint) -> dict[str, Any]:
-    from ideaw.provenance import resolution
-
-    match = resolution.match_fingerprint(_open_registry(job.registry), job.binding)
-    return {"matches": [] if match is None else [_match_as_json(match)]}
-
-
-def _match_as_json(match: "Match") -> dict[str, Any]:
-    return {"id": match.manifest_id, "score": match.score}
-
-
-@cache
-def _open_registry(url: str) -> "Registry":
-    """A registry, opened once; who has none needs none of its packages."""
-    from ideaw.provenance.registry import Registry
-
-    return Registry(url, create=False)
 
 
 def _compare(job: Compare) -> dict[str, Any]:
@@ -263,7 +255,7 @@ def _read(path: str, longest: float, values: int) -> Recording:
 def _bounded(opened: Source, longest: float, values: int) -> Iterator[NDArray[np.float64]]:
     """The blocks of a file, as long as they are no more than is taken on; a header that claims more is believed."""
     most = min(longest, values / (opened.channels * opened.rate))
-    _check_length(opened, most)
+    check_length(opened, most)
     count = 0
     for block in opened.blocks():
         count += len(block)
@@ -274,7 +266,8 @@ def _bounded(opened: Source, longest: float, values: int) -> Iterator[NDArray[np
         raise AudioError("the audio holds no samples")
 
 
-def _check_length(opened: Source, longest: float) -> None:
+def check_length(opened: Source, longest: float) -> None:
+    """Raise `TooLongError` for a file that claims to be longer than so many seconds."""
     if opened.num_samples is not None and opened.num_samples > longest * opened.rate:
         raise _too_long(longest)
 

@@ -64,7 +64,7 @@ def service_of(request: Request) -> Service:
     return cast(Service, request.state.service)
 
 
-def _takes(form: type[BaseModel]) -> dict[str, Any]:
+def takes(form: type[BaseModel]) -> dict[str, Any]:
     """The description of a route that takes a form."""
     content = {"multipart/form-data": {"schema": form.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
@@ -98,7 +98,7 @@ WAV_ANSWER: dict[int | str, dict[str, Any]] = {200: {"description": "A WAV file"
     "/v1/embed",
     response_class=Response,
     responses=OF_FORMS | AUDIO_ANSWER,
-    openapi_extra=_takes(schemas.EmbedForm),
+    openapi_extra=takes(schemas.EmbedForm),
 )
 async def embed(request: Request) -> Response:
     """Put a message into audio; the answer is the marked file, in the format of the upload."""
@@ -108,7 +108,7 @@ async def embed(request: Request) -> Response:
             source=str(form.file.path),
             message=form.message,
             kind=form.kind,
-            key=next(iter(own_keys(service)), None) if form.key is None else _named_key(form.key),
+            key=next(iter(own_keys(service)), None) if form.key is None else named_key(form.key),
             snr=form.snr,
             audibility=form.audibility,
             longest=service.settings.limits.seconds,
@@ -122,13 +122,13 @@ async def embed(request: Request) -> Response:
 @router.post(
     "/v1/detect",
     responses=OF_FORMS | {200: {"model": schemas.DetectionAnswer | schemas.CoarseDetectionAnswer}},
-    openapi_extra=_takes(schemas.DetectForm),
+    openapi_extra=takes(schemas.DetectForm),
 )
 async def detect(request: Request) -> Response:
     """Look for a message in audio; strangers get the answer in whole seconds and without its statistics."""
     service = service_of(request)
     async with service.receive(request, schemas.DetectForm) as form:
-        keys = [_named_key(key) for key in form.key] or own_keys(service)
+        keys = [named_key(key) for key in form.key] or own_keys(service)
         job = jobs.Detect(str(form.file.path), keys, form.speeds, service.settings.limits.seconds)
         answer = await do_job(request, job)
     return JSONResponse(answer if request.state.owner else answers.coarse(answer))
@@ -137,7 +137,7 @@ async def detect(request: Request) -> Response:
 @router.post(
     "/v1/compare",
     responses=OF_FORMS | {200: {"model": schemas.ComparisonAnswer}},
-    openapi_extra=_takes(schemas.CompareForm),
+    openapi_extra=takes(schemas.CompareForm),
 )
 async def compare(request: Request) -> Response:
     """Tell how far a copy is from its original, and what of that can be heard."""
@@ -152,7 +152,7 @@ async def compare(request: Request) -> Response:
     "/v1/attack",
     response_class=Response,
     responses=OF_FORMS | WAV_ANSWER,
-    openapi_extra=_takes(schemas.AttackForm),
+    openapi_extra=takes(schemas.AttackForm),
 )
 async def attack(request: Request) -> Response:
     """Apply one of the attacks to audio; the answer is a WAV file."""
@@ -170,7 +170,7 @@ async def attack(request: Request) -> Response:
     "/v1/preview",
     response_class=Response,
     responses=OF_FORMS | WAV_ANSWER,
-    openapi_extra=_takes(schemas.PreviewForm),
+    openapi_extra=takes(schemas.PreviewForm),
 )
 async def preview(request: Request) -> Response:
     """Decode audio to a WAV file of 32-bit floats, at its own rate."""
@@ -209,6 +209,7 @@ async def info(request: Request) -> Response:
         "capacity": _capacity(card),
         "limits": {"bytes": limits.bytes, "seconds": limits.seconds, "values": limits.values},
         "own_key": bool(settings.keys),
+        "verifies": settings.registry is not None,
         "token_needed": not request.state.owner,
     }
     return JSONResponse(content)
@@ -250,7 +251,7 @@ def own_keys(service: Service) -> list[jobs.NamedKey]:
     return [jobs.NamedKey(key.hex(), service.settings.key_name) for key in service.settings.keys]
 
 
-def _named_key(given: Text) -> jobs.NamedKey:
+def named_key(given: Text) -> jobs.NamedKey:
     """A key that came with a request.
 
     Raises:

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from ideaw.errors import FileError, IdeawError, error_reason
 from ideaw.models import find_model
-from ideaw.service.app import create_app, open_registry
+from ideaw.service.app import check_files, create_app, open_registry
 from ideaw.service.protocol import patient
 from ideaw.service.settings import Settings, literal_address
 
@@ -32,10 +32,12 @@ def run(settings: Settings, ready: Callable[[str], None], create: Callable[[Sett
         create: makes the application.
 
     Raises:
-        IdeawError: the port cannot be listened on, there is no such model or registry, or no place for temporary files.
+        IdeawError: the port cannot be listened on, there is no such model or registry, no
+            certificate that can be used, or no place for temporary files.
     """
     find_model(settings.model)
-    with open_registry(settings.registry):
+    check_files(settings)
+    with open_registry(settings.registry, create=settings.sign is not None):  # who signs may begin a new one
         pass
     _check_temporary_folder()
     with listen(settings.host, settings.port) as listening:
