@@ -1,11 +1,10 @@
-"""Fingerprints that tell whether audio is the recording that an id was given to, or another one.
+"""Fingerprints that tell whether audio is the recording that an id was given to; `matching.py` compares them.
 
-After Haitsma and Kalker: in each frame, a bit for each pair of neighbouring bands says whether their difference of
-energy rises or falls. Codecs, noise, level and resampling change few of these bits; other recordings half of them.
+After Haitsma and Kalker: a bit for each pair of neighbouring bands says whether their difference of energy rises or
+falls. Codecs, noise, level and resampling change few of these bits, and other recordings half of them. A second bit
+says whether the first one is loud enough to be relied on: noise changes those that are not.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -13,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.blocks import Resampler, SampleBuffer, mix, split_blocks
 from ideaw.audio.grid import SAMPLE_RATE
-from ideaw.audio.samples import as_float
-from ideaw.errors import RegistryError
+from ideaw.audio.samples import as_float, check_finite
+from ideaw.errors import AudioError, RegistryError
 
 FINGERPRINT_FORMAT = 1
 """First byte of a fingerprint; from format 1 on, later versions compare those of earlier ones."""
@@ -22,91 +21,114 @@ FINGERPRINT_FORMAT = 1
 PRINT_WINDOW_SAMPLES, PRINT_HOP_SAMPLES = 4_096, 512
 """Samples at 16 kHz of a frame, and between two of them: 256 ms, and 32 ms."""
 
-PRINT_BITS = 32
-"""Bits of a frame: one less than bands."""
-
-PRINT_LOWEST_HZ, PRINT_HIGHEST_HZ = 250.0, 4_000.0
-"""Range of the bands, which telephones keep."""
-
 PRINTS_PER_SECOND = SAMPLE_RATE / PRINT_HOP_SAMPLES
 """Frames in a second."""
 
-COMPARED_SECONDS = 3.0
-"""Length of the pieces that are compared, one beginning every `COMPARED_STEP_SECONDS`."""
+PRINT_BITS = 32
+"""Pairs of neighbouring bands."""
 
-COMPARED_STEP_SECONDS = 0.5
+PRINT_LOWEST_HZ, PRINT_HIGHEST_HZ = 150.0, 3_000.0
+"""Range of the bands, which are evenly spaced in octaves."""
 
-MIN_AGREEMENT = 0.65
-"""Share of bits that agree, from which on two pieces are the same recording; of others, one half does."""
+RISE_FRAMES = 2
+"""Frames over which energy rises or falls."""
 
+MIDDLE_SECONDS = (PRINT_WINDOW_SAMPLES + RISE_FRAMES * PRINT_HOP_SAMPLES) / 2 / SAMPLE_RATE
+"""From where a frame begins to the middle of what it looks at."""
 
-LEVEL_FLOOR_DB, AUDIBLE_DB = -120, -70
-"""Level in dB of full scale that is written as 0, and below which a frame says nothing."""
+RELIABLE_DB = -20.0
+"""Density of power, over the mean of its surroundings, from which on a band is loud enough."""
 
+SURROUNDING_FRAMES = 62
+"""Frames on each side of one that are its surroundings: 2 s."""
 
-@dataclass(frozen=True)
-class Agreement:
-    """Whether found audio is the recording that a fingerprint was made of."""
+QUIET_DB = -30.0
+"""Density of the surroundings, over the mean of the recording, below which no band is loud enough."""
 
-    agrees: bool
-    """Whether all of it is: every audible piece agrees, but for the borders of a cut."""
-    score: float
-    """Share of the bits that agree in the piece that agrees best: one half by chance, 1 if nothing was changed."""
-    seconds: list[tuple[float, float]]
-    """The stretches of the found audio that agree, start and end; if there are some and `agrees` is false, it agrees in
-    part; if there are none, it is another recording."""
-    compared_seconds: float = 0.0
-    """How much of the found audio could be compared; silence says nothing, and 0 is no answer at all."""
+SILENT_DENSITY = 1e-12
+"""Density of white noise at −80 dB of full scale, below which none is either."""
+
+BATCH_FRAMES = 64
+"""Frames that are measured at once: always the same ones, however the audio arrives."""
 
 
 class Fingerprinter:
-    """A fingerprint of audio that arrives in blocks, in bounded memory but for the fingerprint.
+    """A fingerprint of audio that arrives in blocks, in bounded memory but for the fingerprint: 250 bytes a second.
 
     Args:
-        rate: sampling rate in Hz, also a fraction: audio that was played 1.05 times as fast is of `rate / 1.05`.
+        rate: sampling rate in Hz, which may be a fraction: audio that is played 1.05 times as fast has `rate / 1.05`.
+
+    Raises:
+        AudioError: the rate is no positive number.
     """
 
     def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._resampler: Resampler | None = None
-        self._length = 0
-        self._audio = SampleBuffer()
-        self._before: NDArray[np.float32] | None = None
-        self._prints = bytearray([FINGERPRINT_FORMAT])
+        if not 0 < rate < np.inf:
+            raise AudioError(f"a rate of {rate} Hz cannot be used; give a positive number")
+        self._rate, self._length = rate, 0
+        self._resampler = Resampler(rate, SAMPLE_RATE, 1)
+        self._audio = SampleBuffer(start=0)
+        self._densities = SampleBuffer(PRINT_BITS + 1)
+        self._surroundings: list[NDArray[np.float32]] = []
+        self._rows: list[NDArray[np.uint8]] = []
+        self._made = 0
 
     def push(self, samples: ArrayLike) -> None:
-        """Feed the next samples, `(n,)` or `(n, channels)` of any type of audio.
+        """Feed the next samples, `(n,)` or `(n, channels)` of any type of audio; channels are mixed.
 
         Raises:
             AudioError: they are no audio.
         """
         for block in split_blocks(as_float(samples), SAMPLE_RATE):
-            if self._resampler is None:
-                self._resampler = Resampler(self._rate, SAMPLE_RATE, 1)
+            check_finite(block)
             self._length += len(block)
-            self._measure(self._resampler.push(mix(block)[:, None])[:, 0])
+            self._audio.append(self._resampler.push(mix(block)[:, None])[:, 0])
+            self._measure(BATCH_FRAMES)
 
     def finish(self) -> bytes:
-        """End the audio; returns its fingerprint."""
-        if self._resampler is not None:
-            self._measure(self._resampler.finish(int(self._length * SAMPLE_RATE / self._rate))[:, 0])
-        return bytes(self._prints)
+        """End the audio; returns its fingerprint, which is empty but for its head if there was less than 0.3 s."""
+        self._audio.append(self._resampler.finish(int(self._length * SAMPLE_RATE / self._rate))[:, 0])
+        self._measure(1)
+        self._make(self._densities.end)
+        if not self._rows:
+            return bytes([FINGERPRINT_FORMAT])
+        rows, surroundings = np.concatenate(self._rows), np.concatenate(self._surroundings)
+        loud = surroundings > max(surroundings.mean(dtype=np.float64) * _ratio(QUIET_DB), SILENT_DENSITY)
+        rows[~loud, PRINT_BITS // 8 :] = 0
+        return bytes([FINGERPRINT_FORMAT]) + rows.tobytes()
 
-    def _measure(self, audio: NDArray[np.float32]) -> None:
-        self._audio.append(audio)
-        held = self._audio.get(self._audio.start, self._audio.end)
-        if len(held) < PRINT_WINDOW_SAMPLES:
+    def _measure(self, least: int) -> None:
+        """Measure the bands of the frames that are there, if there are `least` of them."""
+        while (count := min((len(self._audio) - PRINT_WINDOW_SAMPLES) // PRINT_HOP_SAMPLES + 1, BATCH_FRAMES)) >= least:
+            held = self._audio.get(self._audio.start, self._audio.end)
+            frames = np.lib.stride_tricks.sliding_window_view(held, PRINT_WINDOW_SAMPLES)[::PRINT_HOP_SAMPLES][:count]
+            spectra = np.fft.rfft(frames * _window(), axis=1)
+            self._densities.append((np.square(np.abs(spectra)) @ _bands()).astype(np.float32))
+            self._audio.drop_before(self._audio.start + count * PRINT_HOP_SAMPLES)
+            self._make(self._densities.end - SURROUNDING_FRAMES)
+
+    def _make(self, stop: int) -> None:
+        """Make the bits of the frames before `stop`, whose surroundings are known; a frame looks RISE_FRAMES ahead."""
+        first = self._made
+        stop = min(stop, self._densities.end - RISE_FRAMES)
+        if stop <= first:
             return
-        frames = np.lib.stride_tricks.sliding_window_view(held, PRINT_WINDOW_SAMPLES)[::PRINT_HOP_SAMPLES]
-        self._audio.drop_before(self._audio.start + len(frames) * PRINT_HOP_SAMPLES)
-        power = np.square(np.abs(np.fft.rfft(frames * _window(), axis=1))) @ _bands()
-        difference = np.log(power + 1e-12)
-        difference = difference[:, :-1] - difference[:, 1:]
-        first = difference[:1] if self._before is None else self._before
-        bits = difference > np.concatenate([first, difference[:-1]])
-        self._before = difference[-1:]
-        level = np.clip(np.rint(10 * np.log10(power.mean(1) + 1e-12)) - LEVEL_FLOOR_DB, 0, 255).astype(np.uint8)
-        self._prints += np.concatenate([level[:, None], np.packbits(bits, axis=1)], axis=1).tobytes()
+        densities = self._densities.get(first, stop + RISE_FRAMES)
+        start = max(first - SURROUNDING_FRAMES, 0)
+        means = self._densities.get(start, stop + SURROUNDING_FRAMES).mean(1)
+        places = np.arange(first, stop + RISE_FRAMES) - start
+        sums = [means[max(place - SURROUNDING_FRAMES, 0) : place + SURROUNDING_FRAMES + 1].mean() for place in places]
+        surroundings = np.array(sums, np.float32)
+        logs = np.log(densities + np.float32(SILENT_DENSITY))
+        differences = logs[:, :-1] - logs[:, 1:]
+        reliable = densities > surroundings[:, None] * _ratio(RELIABLE_DB)
+        either = reliable[:, :-1] | reliable[:, 1:]
+        signs = differences[RISE_FRAMES:] > differences[:-RISE_FRAMES]
+        masks = either[RISE_FRAMES:] & either[:-RISE_FRAMES]
+        self._rows.append(np.concatenate([np.packbits(signs, axis=1), np.packbits(masks, axis=1)], axis=1))
+        self._surroundings.append(surroundings[:-RISE_FRAMES])
+        self._made = stop
+        self._densities.drop_before(stop - SURROUNDING_FRAMES)
 
 
 def fingerprint(samples: ArrayLike, rate: float) -> bytes:
@@ -124,65 +146,25 @@ def fingerprint(samples: ArrayLike, rate: float) -> bytes:
     return whole.finish()
 
 
-def compare(recorded: bytes, found: bytes) -> Agreement:
-    """Tell whether found audio is the recording that an id was given to, all of it or a piece from anywhere.
-
-    Args:
-        recorded: fingerprint of the recording.
-        found: fingerprint of the found audio.
+def read_prints(content: bytes) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(frames, PRINT_BITS) of -1 and 1, and as many of 1 where they can be relied on and 0 elsewhere.
 
     Raises:
-        RegistryError: one of them is no fingerprint, or of a later version.
+        RegistryError: this is no fingerprint, or one of a later version.
     """
-    bits, audible = _read(found)
-    size = min(round(COMPARED_SECONDS * PRINTS_PER_SECOND), len(bits))
-    every = range(0, len(bits) - size + 1, round(COMPARED_STEP_SECONDS * PRINTS_PER_SECOND)) if size else range(0)
-    starts = [start for start in every if audible[start : start + size].mean() > 0.5]
-    if not starts:
-        return Agreement(False, 0.0, [])
-    scores = _best_scores(_read(recorded), np.stack([bits[start : start + size] for start in starts]))
-    agreeing = [start for start, score in zip(starts, scores, strict=True) if score >= MIN_AGREEMENT]
-    compared = sum(end - start for start, end in _stretches(starts, size))
-    return Agreement(len(agreeing) == len(starts), float(scores.max()), _stretches(agreeing, size), compared)
+    row_bytes = 2 * PRINT_BITS // 8
+    if not content or (len(content) - 1) % row_bytes:
+        raise RegistryError("the record holds no fingerprint of audio")
+    if content[0] != FINGERPRINT_FORMAT:
+        raise RegistryError(
+            f"the fingerprint has format {content[0]}, and this version of ideaw reads 1; upgrade ideaw"
+        )
+    bits = np.unpackbits(np.frombuffer(content, np.uint8)[1:].reshape(-1, row_bytes), axis=1).astype(np.float32)
+    return 2 * bits[:, :PRINT_BITS] - 1, bits[:, PRINT_BITS:]
 
 
-def _best_scores(
-    recorded: tuple[NDArray[np.float32], NDArray[np.bool_]], pieces: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """(pieces,) share of the bits of each piece that agree with the recording where it agrees best."""
-    bits, audible = recorded
-    count, size, _ = pieces.shape
-    length = 1 << (4 * size - 1).bit_length()
-    valid = length - size + 1
-    padded = np.pad(bits * audible[:, None], ((0, valid + size), (0, 0)))
-    best = np.full(count, 0.0)
-    spectra = np.conj(np.fft.rfft(pieces, length, axis=1)).astype(np.complex64).transpose(1, 2, 0)
-    for start in range(0, max(len(bits) - size, 0) + 1, valid):
-        heard = np.fft.rfft(padded[start : start + length], length, axis=0).astype(np.complex64)
-        sums = np.fft.irfft(np.matmul(heard[:, None, :], spectra)[:, 0], length, axis=0)[:valid]
-        best = np.maximum(best, sums[: max(len(bits) - size, 0) + 1 - start].max(0))
-    return np.asarray(0.5 + best / (2 * size * PRINT_BITS))
-
-
-def _stretches(starts: Sequence[int], size: int) -> list[tuple[float, float]]:
-    """Pieces of `size` frames, which overlap, as stretches in seconds."""
-    edges: list[tuple[float, float]] = []
-    for start in starts:
-        begin, end = start / PRINTS_PER_SECOND, (start + size) / PRINTS_PER_SECOND
-        if edges and begin <= edges[-1][1]:
-            edges[-1] = (edges[-1][0], end)
-        else:
-            edges.append((begin, end))
-    return edges
-
-
-def _read(content: bytes) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """(frames, PRINT_BITS) of -1 and 1, and (frames,) whether each is audible."""
-    if not content or content[0] != FINGERPRINT_FORMAT or (len(content) - 1) % (1 + PRINT_BITS // 8):
-        raise RegistryError("this is no fingerprint that this version of ideaw reads")
-    rows = np.frombuffer(content, np.uint8)[1:].reshape(-1, 1 + PRINT_BITS // 8)
-    audible = rows[:, 0].astype(int) + LEVEL_FLOOR_DB > AUDIBLE_DB
-    return 2 * np.unpackbits(rows[:, 1:], axis=1).astype(np.float32) - 1, audible
+def _ratio(decibels: float) -> np.float32:
+    return np.float32(10 ** (decibels / 10))
 
 
 @cache
@@ -192,7 +174,8 @@ def _window() -> NDArray[np.float32]:
 
 @cache
 def _bands() -> NDArray[np.float32]:
-    """(bins, PRINT_BITS + 1) ones where a bin lies in a band; bands are evenly spaced in octaves."""
+    """(bins, PRINT_BITS + 1) weights: the mean over the bins of each band."""
     edges = np.geomspace(PRINT_LOWEST_HZ, PRINT_HIGHEST_HZ, PRINT_BITS + 2)
     hertz = np.fft.rfftfreq(PRINT_WINDOW_SAMPLES, 1 / SAMPLE_RATE)[:, None]
-    return ((edges[:-1] <= hertz) & (hertz < edges[1:])).astype(np.float32)
+    inside = ((edges[:-1] <= hertz) & (hertz < edges[1:])).astype(np.float32)
+    return np.asarray(inside / inside.sum(0))
