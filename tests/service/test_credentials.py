@@ -66,7 +66,7 @@ def test_strangers_are_told_no_statistics_and_whole_seconds(
     exact = post(signing, "verify", tmp_path / "half.wav").json()
     answer = post(signing, "verify", tmp_path / "half.wav", owner=False).json()
     assert exact["status"] == answer["status"] == "partial"
-    assert set(answer) == {"status", "reason", "record", "issuer", "segments", "manifest"}
+    assert set(answer) == {"status", "reason", "record", "issuer", "origin", "segments", "manifest"}
     assert set(answer["record"]) == {"id", "created", "signed"}
     for place, exact_place in zip(answer["segments"], exact["segments"], strict=True):
         assert isinstance(place["start"], int)
@@ -82,6 +82,7 @@ def test_an_unreadable_mark_is_none_for_strangers(state: str, status: str) -> No
         "reason": "",
         "record": None,
         "issuer": None,
+        "origin": None,
         "segments": [],
         "manifest": manifest,
     }

@@ -24,7 +24,7 @@ REACH_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 """How long a service may take to accept a connection, and for a whole answer."""
 
 MAX_ANSWER_BYTES = 1 << 24
-"""Of a record or a manifest: a fingerprint has 156 bytes for each second of audio."""
+"""Of a record or a manifest: a fingerprint has 250 bytes for each second of audio."""
 
 _JSON = "application/json"
 

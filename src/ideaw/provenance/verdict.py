@@ -60,6 +60,8 @@ class Verdict:
     """What was found of a manifest, in the file or beside it."""
     score: float | None = None
     """Share of the fingerprint's bits that agree in the piece that agrees best; None without a record."""
+    origin: str | None = None
+    """How the audio came to be, such as "trainedAlgorithmicMedia", as the same manifest as that of `issuer` says."""
 
     @property
     def record_id(self) -> int | None:
@@ -102,6 +104,7 @@ def verdict_as_json(verdict: Verdict, names: Mapping[str, str | None]) -> dict[s
         "reason": verdict.reason,
         "record": kept,
         "issuer": verdict.issuer,
+        "origin": verdict.origin,
         "segments": [
             {"start": place.start, "end": place.end, "record": written_id(place.record_id)}
             for place in verdict.segments

@@ -18,8 +18,9 @@ from ideaw.keys import Key
 from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
-from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
-from ideaw.provenance.manifest import Manifest, read_manifest, read_store, sha256_of
+from ideaw.provenance.fingerprint import Fingerprinter
+from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
+from ideaw.provenance.matching import Agreement, compare
 from ideaw.provenance.records import Record, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
@@ -212,13 +213,15 @@ class _Evidence:
         places: tuple[Place, ...] | None = None,
     ) -> Verdict:
         record = None if match is None else match.record
-        issuer = self.manifest.issuer if self.manifest.fits else None
-        if record is not None and (issuer is None or record.id not in self.manifest.record_ids):
-            issuer = None if record.manifest is None else read_store(record.manifest).issuer
+        said = self.manifest if self.manifest.fits else NO_MANIFEST
+        if record is not None and (said.issuer is None or record.id not in said.record_ids):
+            said = NO_MANIFEST if record.manifest is None else read_store(record.manifest)
         note = "" if status in ("signed", "unmarked") else self._manifest_note(record)
         segments = places if places is not None else () if match is None else match.places
         score = None if match is None else match.agreement.score
-        return Verdict(status, told + note, record, issuer, segments, self.detection, self.manifest, score)
+        return Verdict(
+            status, told + note, record, said.issuer, segments, self.detection, self.manifest, score, said.origin
+        )
 
     def _manifest_note(self, record: Record | None) -> str:
         """What the manifest adds to the reason."""

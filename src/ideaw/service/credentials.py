@@ -91,7 +91,7 @@ def coarse_verdict(answer: dict[str, Any]) -> dict[str, Any]:
         "status": status,
         "reason": _PLACE.sub(_whole_seconds, reason),
         "record": record,
-        "issuer": answer["issuer"],
+        **{name: answer[name] for name in ("issuer", "origin")},
         "segments": places,
         "manifest": {name: manifest[name] for name in ("state", "issuer", "authority", "origin")},
     }

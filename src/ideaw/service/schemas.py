@@ -224,6 +224,7 @@ class VerdictAnswer(_Strict):
     reason: str
     record: KnownRecordAnswer | None
     issuer: str | None
+    origin: str | None
     segments: list[VerifiedPlace]
     fingerprint_score: float | None
     manifest: ManifestAnswer
@@ -237,6 +238,7 @@ class CoarseVerdictAnswer(_Strict):
     reason: str
     record: CoarseRecordAnswer | None
     issuer: str | None
+    origin: str | None
     segments: list[VerifiedPlace]
     manifest: CoarseManifestAnswer
 
