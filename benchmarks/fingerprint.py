@@ -30,8 +30,9 @@ from ideaw.attacks.catalogue import run
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import audio_kind, is_loud, list_audio_files, read_network_mono
 from ideaw.errors import IdeawError
-from ideaw.provenance.fingerprint import fingerprint, read_prints
-from ideaw.provenance.matching import PIECE_FRAMES, SEARCHED_SCORE, compare, search_pieces
+from ideaw.provenance.fingerprint import compare, fingerprint
+from ideaw.provenance.matching import PIECE_FRAMES, SEARCHED_SCORE, search_pieces
+from ideaw.provenance.prints import read_prints
 
 Samples = NDArray[np.float64]
 

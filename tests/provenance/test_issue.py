@@ -24,9 +24,8 @@ import ideaw
 from ideaw.audio.read import read_audio
 from ideaw.errors import CredentialError
 from ideaw.provenance.credentials import TestAuthority, make_test_authority
-from ideaw.provenance.fingerprint import fingerprint
+from ideaw.provenance.fingerprint import compare, fingerprint
 from ideaw.provenance.manifest import Claim, read_manifest, read_store, sidecar_of, sign_digest, sign_file
-from ideaw.provenance.matching import compare
 from ideaw.provenance.records import Record, id_message, written_id
 from ideaw.provenance.schema import IDS
 from tests.provenance.conftest import Issued

@@ -98,6 +98,15 @@ RecordsUrl = Annotated[
         show_default=False,
     ),
 ]
+AllottingUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where an id is allotted to each answer, and a record kept: sqlite:///FILE, or postgresql://….",
+        show_default="no ids",
+    ),
+]
 Sign = Annotated[
     tuple[Path, Path] | None,
     typer.Option(

@@ -21,7 +21,7 @@ import c2pa
 from ideaw.audio.formats import SOUND_CONTAINERS
 from ideaw.audio.read import open_audio
 from ideaw.errors import CredentialError
-from ideaw.provenance.credentials import Signer
+from ideaw.provenance.credentials import Signer, parse_certificates
 from ideaw.provenance.manifest_store import fresh_label
 from ideaw.provenance.records import id_message, message_id
 
@@ -303,11 +303,10 @@ def _builder(claim: Claim, media_type: str, digest: bytes | None) -> c2pa.Builde
 
 
 def _context(roots: bytes | None) -> c2pa.Context:
-    trust = {} if roots is None else {"trust": {"user_anchors": roots.decode("ascii", "replace")}}
-    try:
-        return c2pa.Context.from_dict(_SETTINGS | trust)
-    except c2pa.C2paError as problem:
-        raise CredentialError(f"these roots cannot be used: {problem}") from problem
+    if roots is None:
+        return c2pa.Context.from_dict(_SETTINGS)
+    parse_certificates("what is to be trusted", roots)  # the library passes over what it cannot parse
+    return c2pa.Context.from_dict(_SETTINGS | {"trust": {"user_anchors": roots.decode("ascii", "replace")}})
 
 
 def _library_signer(signer: Signer) -> c2pa.Signer:

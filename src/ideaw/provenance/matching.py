@@ -1,4 +1,4 @@
-"""Whether found audio is a recording, by their fingerprints: where pieces lie in it, and which stretches agree there.
+"""Where pieces of found audio lie in a recording, by their fingerprints, and whether a place agrees.
 
 First pieces of 3 s are searched in all of the recording by their correlation. Then every half second is judged at the
 places that were found near it: one place instead of thousands, so that shorter pieces suffice and borders get sharper.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.provenance.fingerprint import MIDDLE_SECONDS, PRINT_BITS, PRINTS_PER_SECOND, read_prints
+from ideaw.provenance.prints import PRINT_BITS
 
 Prints = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Signs and masks, as `read_prints` gives them."""
@@ -20,9 +20,6 @@ PIECE_FRAMES, PIECE_STEP_FRAMES = 94, 47
 
 CELL_FRAMES, JUDGED_FRAMES = 16, 62
 """Frames of a cell, half a second, and of the piece around it by which it is judged, 2 s."""
-
-MIN_DENIED_FRAMES = 62
-"""Least frames of found audio, 2 s, of which it can be said that it is another recording."""
 
 PRIOR_SHARE = 0.2
 """Share of a piece's bits that are added as ones that say nothing, so that few reliable bits never mean much."""
@@ -39,31 +36,12 @@ LENGTH_EXPONENT = 0.75
 SOUNDING_SHARE = 0.1
 """Share of reliable bits below which a piece of found audio is silence and says nothing."""
 
-MAX_GAP_CELLS = 2
-"""Most cells in a row, 1 s, that may disagree in audio that agrees."""
-
 TRANSFORM_FRAMES, PIECES_AT_ONCE = 1 << 10, 128
 """Frames of the recording, and pieces, that are correlated at once."""
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Whether found audio is the recording that a fingerprint was made of."""
-
-    agrees: bool
-    """Whether all of it is: the whole recording, or a piece from anywhere."""
-    score: float
-    """Correlation of the piece of 3 s that agrees best, at most 1; below 0.2 for other recordings."""
-    seconds: list[tuple[float, float]]
-    """Stretches of the found audio that agree, start and end: if there are some and `agrees` is false, it agrees in
-    part; if there are none, it is another recording."""
-    compared_seconds: float = 0.0
-    """How much of the found audio could be compared. Silence says nothing, and less than 2 s too little to be called
-    another recording; 0 means that there is no answer."""
-
-
-@dataclass(frozen=True)
-class _Place:
+class Place:
     """Where a piece of found audio lies in the recording."""
 
     start: int
@@ -74,43 +52,23 @@ class _Place:
     """Score that what lies near it must have there."""
 
 
-def compare(recorded: bytes, found: bytes) -> Agreement:
-    """Tell whether found audio is the recording that an id was given to, all of it or a piece from anywhere.
-
-    Args:
-        recorded: fingerprint of the recording.
-        found: fingerprint of the found audio.
-
-    Raises:
-        RegistryError: one of them is no fingerprint, or of a later version.
-    """
-    record, (signs, masks) = read_prints(recorded), read_prints(found)
+def place_pieces(
+    record: Prints, signs: NDArray[np.float32], masks: NDArray[np.float32]
+) -> tuple[float | None, list[Place]]:
+    """The best score of all pieces of found audio, and the places of those that agree; None if all of it is silent."""
     size = min(PIECE_FRAMES, len(signs))
-    starts = piece_starts(masks, size)
+    every = [*range(0, len(signs) - size, PIECE_STEP_FRAMES), len(signs) - size]  # the last one ends where it does
+    starts = [start for start in every if size and masks[start : start + size].mean() >= SOUNDING_SHARE]
     if not starts:
-        return Agreement(False, 0.0, [])
+        return None, []
     scores, shifts = search_pieces(record, signs, starts, size)
     least = SEARCHED_SCORE * (PIECE_FRAMES / size) ** LENGTH_EXPONENT
     places = [
-        _Place(start, int(shift), max(PLACED_SCORE, BORDER_RATIO * score))
+        Place(start, int(shift), max(PLACED_SCORE, BORDER_RATIO * float(score)))
         for start, score, shift in zip(starts, scores, shifts, strict=True)
         if score >= least
     ]
-    cells = [_judge(record, signs, masks, first, places) for first in range(0, len(signs), CELL_FRAMES)]
-    agreeing = _runs([cell is True for cell in cells])
-    # Silence neither agrees nor disagrees, and does not keep two stretches apart that disagree.
-    opposed = _runs([cell is False for cell in cells if cell is not None])
-    agrees = bool(agreeing) and all(stop - start <= MAX_GAP_CELLS for start, stop in opposed)
-    compared = sum(cell is not None for cell in cells) * CELL_FRAMES / PRINTS_PER_SECOND
-    if not agreeing and len(signs) < MIN_DENIED_FRAMES:
-        compared = 0.0
-    return Agreement(agrees, float(scores.max()), [_seconds(run, len(signs)) for run in agreeing], compared)
-
-
-def piece_starts(masks: NDArray[np.float32], size: int) -> list[int]:
-    """Where pieces of found audio begin that are no silence; the last one ends where the audio does."""
-    starts = [*range(0, len(masks) - size, PIECE_STEP_FRAMES), len(masks) - size]
-    return [start for start in starts if size and masks[start : start + size].mean() >= SOUNDING_SHARE]
+    return float(scores.max()), places
 
 
 def search_pieces(
@@ -140,8 +98,8 @@ def search_pieces(
     return best, places - margin - np.array(starts)
 
 
-def _judge(
-    record: Prints, signs: NDArray[np.float32], masks: NDArray[np.float32], first: int, places: Sequence[_Place]
+def judge(
+    record: Prints, signs: NDArray[np.float32], masks: NDArray[np.float32], first: int, places: Sequence[Place]
 ) -> bool | None:
     """Whether a cell of found audio agrees at one of the places that were found near it; None for silence."""
     middle = first + CELL_FRAMES // 2
@@ -161,16 +119,3 @@ def _score_at(record: Prints, signs: NDArray[np.float32], start: int, stop: int,
     mask = record[1][begin:end]
     agreeing = np.vdot(mask * record[0][begin:end], signs[begin - shift : end - shift])
     return float(agreeing / (mask.sum() + PRIOR_SHARE * (stop - start) * PRINT_BITS))
-
-
-def _runs(flags: Sequence[bool]) -> list[tuple[int, int]]:
-    """First and one behind the last of each row of true ones."""
-    edges = np.flatnonzero(np.diff(np.array([False, *flags, False]).astype(np.int8)))
-    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
-
-
-def _seconds(run: tuple[int, int], count: int) -> tuple[float, float]:
-    """Cells as seconds of audio of `count` frames; the first begins where the audio does, and the last ends there."""
-    first, stop = (cell * CELL_FRAMES for cell in run)
-    start = first / PRINTS_PER_SECOND + MIDDLE_SECONDS if first else 0.0
-    return start, min(stop, count) / PRINTS_PER_SECOND + MIDDLE_SECONDS * (1 if stop < count else 2)

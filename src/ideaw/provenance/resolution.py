@@ -14,9 +14,8 @@ from ideaw.audio.read import open_audio
 from ideaw.errors import IdeawError, RegistryError
 from ideaw.keys import Key
 from ideaw.marker import Marker
-from ideaw.provenance.fingerprint import Fingerprinter
+from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
 from ideaw.provenance.manifest_store import active_label, labelled_id, only_active
-from ideaw.provenance.matching import Agreement, compare
 from ideaw.provenance.records import ID_BYTES, Record, id_message, message_id, read_id, written_id
 from ideaw.provenance.registry import Registry
 

@@ -59,7 +59,8 @@ class Verdict:
     manifest: Manifest
     """What was found of a manifest, in the file or beside it."""
     score: float | None = None
-    """Share of the fingerprint's bits that agree in the piece that agrees best; None without a record."""
+    """How well the piece of 3 s agrees with the record's fingerprint that agrees best, at most 1, below 0.2 for other
+    recordings; None without a record."""
     origin: str | None = None
     """How the audio came to be, such as "trainedAlgorithmicMedia", as the same manifest as that of `issuer` says."""
 

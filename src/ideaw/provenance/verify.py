@@ -18,9 +18,8 @@ from ideaw.keys import Key
 from ideaw.layers import DEFAULT_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
-from ideaw.provenance.fingerprint import Fingerprinter
+from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
 from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
-from ideaw.provenance.matching import Agreement, compare
 from ideaw.provenance.records import Record, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
@@ -157,21 +156,24 @@ class _Evidence:
             number = message_id(message)
             record = None if number is None else self.resolver.by_id(number)
             if record is not None and record.key_fingerprint == key:
-                agreement = compare(record.fingerprint, self._fingerprint)
-                speed = self.detection.speed
-                places = tuple(Place(start / speed, end / speed, record.id) for start, end in agreement.seconds)
+                drawn, length = self._fingerprint
+                agreement, speed = compare(record.fingerprint, drawn), self.detection.speed
+                places = tuple(
+                    Place(start / speed, min(end / speed, length), record.id) for start, end in agreement.seconds
+                )
                 matches.append(_Match(record, agreement, places))
         return matches
 
     @cached_property
-    def _fingerprint(self) -> bytes:
-        """Of the audio at the speed at which it was marked."""
+    def _fingerprint(self) -> tuple[bytes, float]:
+        """Of the audio at the speed at which it was marked; and its length in seconds as it is."""
         with open_audio(self.path) as opened:
             rate = opened.rate
-        whole = Fingerprinter(rate / self.detection.speed)
+        whole, length = Fingerprinter(rate / self.detection.speed), 0
         for block in read_blocks(self.path):
             whole.push(block)
-        return whole.finish()
+            length += len(block)
+        return whole.finish(), length / rate
 
     def _judge_unknown(self) -> Verdict:
         message, _ = self._marks[0]
@@ -233,9 +235,7 @@ class _Evidence:
             return "; its manifest lies elsewhere, and was not asked for"
         if manifest.of_other_bytes:
             named = record is not None and record.id in manifest.record_ids
-            whose = (
-                "the file was changed after it was signed" if named else "another file was signed, or this one before"
-            )
+            whose = "the file was changed after it was signed" if named else "it was signed for other content"
             return f"; its manifest does not fit: {whose}"
         if not manifest.fits:
             return "; its manifest is damaged or forged"

@@ -14,8 +14,8 @@ from ideaw.service import answers, jobs, schemas
 from ideaw.service.refusals import Refusal
 from ideaw.service.routes import AUDIO_ANSWER, OF_FORMS, do_job, named_key, own_keys, service_of, takes
 
-ID_HEADER, MANIFEST_HEADER = "X-Ideaw-Id", "X-Ideaw-Manifest"
-"""Headers of an issued file: its id, and the label under which `/manifests` has its manifest."""
+MANIFEST_HEADER = "X-Ideaw-Manifest"
+"""Header of an issued file: the label under which `/manifests` has its manifest."""
 
 _PLACE = re.compile(r"(\d+\.\d+)–(\d+\.\d+) s")
 
@@ -67,7 +67,9 @@ async def issue(request: Request) -> Response:
         )
         answer = await do_job(request, job)
         path = form.file.path.with_name(answer["file"])
-        headers = {ID_HEADER: answer["id"]} | ({MANIFEST_HEADER: answer["manifest"]} if answer["manifest"] else {})
+        headers = {answers.ID_HEADER: answer["id"]} | (
+            {MANIFEST_HEADER: answer["manifest"]} if answer["manifest"] else {}
+        )
         name = answers.attachment(form.file.name, f"-{answer['id']}{path.suffix}")
         return service.send(path, headers | {"Content-Disposition": name})
 

@@ -28,6 +28,7 @@ from ideaw.payload.message import Message, Notation
 from ideaw.quality.comparison import compare_recordings
 from ideaw.results import detection_as_json
 from ideaw.service.presets import PLAYGROUND
+from ideaw.service.refusals import NO_REGISTRY
 
 PLAIN_FLOAT = Encoding("WAV", "FLOAT")
 """How audio is sent to be drawn and played: every sample as it was decoded."""
@@ -151,9 +152,6 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 Outcome = Done | Refused
-
-NO_REGISTRY = "the registry cannot be used now; the service's log says why"
-"""What clients are told, who need not know where it is."""
 
 _NO_MEMORY = Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "this audio needs more memory than one request may use")
 

@@ -30,7 +30,7 @@ from ideaw.provenance.resolution import (
 )
 from ideaw.service import jobs, schemas
 from ideaw.service.answers import MEDIA_TYPES
-from ideaw.service.refusals import Refusal, busy
+from ideaw.service.refusals import NO_REGISTRY, Refusal, busy
 from ideaw.service.routes import AT_THE_DOOR, do_job, own_keys, refuses, service_of
 from ideaw.service.uploads import check_fields
 
@@ -200,7 +200,7 @@ async def _consult(request: Request, ask: Callable[[Registry], Answer]) -> Answe
         return await asyncio.to_thread(ask, registry)
     except RegistryError as problem:
         _logger.warning("%s", problem)
-        raise busy(jobs.NO_REGISTRY) from None
+        raise busy(NO_REGISTRY) from None
 
 
 def _parameters(request: Request) -> dict[str, list[Any]]:
