@@ -135,8 +135,13 @@ class Evidence:
         changed = f"Not as released: {', '.join(self.changed_graphs)}." if self.changed_graphs else "As released."
         digests = Table(["of", "SHA-256"], list(self.hashes.items()), f"Graphs: {changed}")
         how = f"The digest of the package, in the folder of its modules: {installed.PACKAGE_COMMAND}"
+        source = ", ".join(f"{part} {digest}" for part, digest in self.figures.source.items())
+        compared = (
+            f"Figures of “this version” were made with source whose digests, by benchmarks/stamps.py, are: {source}."
+        )
         yield Section(
-            "Versions and hashes", [Table(["what", "version"], list(self.versions.items())), digests, Text(how)]
+            "Versions and hashes",
+            [Table(["what", "version"], list(self.versions.items())), digests, Text(how), Text(compared)],
         )
         yield Section("What is promised", [Table(["promise", "value", "held by"], self.promises)])
         for title, (about, names) in CHAPTERS.items():

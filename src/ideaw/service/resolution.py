@@ -77,11 +77,38 @@ class ManifestQuery(BaseModel):
     returnActiveManifest: bool = False
 
 
+def _asks(kind: type[BaseModel], *left_out: str) -> dict[str, Any]:
+    """The description of the parameters of a query."""
+    schema = kind.model_json_schema()
+    required, described = schema.get("required", ()), schema["properties"].items()
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": name in required, "schema": one}
+            for name, one in described
+            if name not in left_out
+        ]
+    }
+
+
+AUDIO_BODY = {f"{kind}*": {"schema": {"type": "string", "format": "binary"}} for kind in ASSET_TYPES}
+
+LARGE_BINDING = {
+    "type": "object",
+    "required": ["alg", "value"],
+    "properties": {"alg": {"type": "string"}, "value": {"type": "string"}},
+}
+"""What is posted instead of a long query."""
+
 MATCHES = AT_THE_DOOR | refuses(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE)
 MATCHES |= {200: {"model": schemas.MatchesAnswer}}
 
 
-@router.get("/matches/byBinding", operation_id="queryByBinding", responses=MATCHES)
+@router.get(
+    "/matches/byBinding",
+    operation_id="queryByBinding",
+    responses=MATCHES | refuses(HTTPStatus.REQUEST_URI_TOO_LONG),
+    openapi_extra=_asks(BindingQuery),
+)
 async def match_binding(request: Request) -> Response:
     """The manifest that belongs to an id, or to an id and a fingerprint."""
     if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
@@ -91,7 +118,13 @@ async def match_binding(request: Request) -> Response:
     return await _resolve(request, _query(request, BindingQuery))
 
 
-@router.post("/matches/byBinding", operation_id="queryByLargeBinding", responses=MATCHES)
+@router.post(
+    "/matches/byBinding",
+    operation_id="queryByLargeBinding",
+    responses=MATCHES | refuses(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT),
+    openapi_extra=_asks(BindingQuery, "alg", "value")
+    | {"requestBody": {"required": True, "content": {"application/json": {"schema": LARGE_BINDING}}}},
+)
 async def match_large_binding(request: Request) -> Response:
     """The same for values of any length."""
     content = await service_of(request).receiver.receive_text(request)
@@ -109,7 +142,9 @@ async def match_large_binding(request: Request) -> Response:
 @router.post(
     "/matches/byContent",
     operation_id="uploadFile",
-    responses=MATCHES | refuses(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    responses=MATCHES
+    | refuses(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT),
+    openapi_extra=_asks(ContentQuery) | {"requestBody": {"required": True, "content": AUDIO_BODY}},
 )
 async def match_content(request: Request) -> Response:
     """The manifests of the marks in audio, which is the body itself."""
@@ -142,6 +177,7 @@ async def match_content(request: Request) -> Response:
     responses=AT_THE_DOOR
     | refuses(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
     | {200: {"description": "A manifest store", "content": {STORE_TYPE: {}}}},
+    openapi_extra=_asks(ManifestQuery),
 )
 async def manifest(request: Request, manifest_id: str) -> Response:
     """The manifest store whose active manifest has this label."""
