@@ -35,10 +35,13 @@ from ideaw.provenance.matching import PIECE_FRAMES, SEARCHED_SCORE, search_piece
 from ideaw.provenance.prints import read_prints
 
 Samples = NDArray[np.float64]
+Edited = dict[tuple[str, int], Samples]
+"""Name of an edit and number of a recording → the whole recording after it."""
 
 FOUND_SECONDS = (3, 5, 10)
 REPLACED_SECONDS = (1, 2, 3, 4)
 PAIR_SECONDS = 9
+SHARED_CORRELATION = 0.9
 NOISE_DB = 20.0
 
 
@@ -60,6 +63,7 @@ EDITS: dict[str, Callable[[Samples], Samples]] = {
     "Opus 16 kbit/s": lambda samples: run("voip", samples, SAMPLE_RATE),
     "noise, softer, 8 kHz, MP3": lambda samples: run("mp3", _narrow(_noise(samples) / 4), SAMPLE_RATE),
 }
+UNMARKED = "without its mark"
 HARDEST = "noise, softer, 8 kHz, MP3"
 SPEEDS = (0.95, 0.98, 0.99, 0.995, 1.005, 1.01, 1.02, 1.05)
 
@@ -130,7 +134,13 @@ def equal_error(same: Sequence[float], other: Sequence[float]) -> float:
     return float(np.maximum(missed, taken).min())
 
 
-def measure_cuts(made: Sequence[Recording], rng: np.random.Generator) -> dict[str, Any]:
+def edit_all(made: Sequence[Recording]) -> Edited:
+    """Every recording after every edit, and without its mark."""
+    edited = {(name, index): edit(one.marked) for index, one in enumerate(made) for name, edit in EDITS.items()}
+    return edited | {(UNMARKED, index): one.plain for index, one in enumerate(made)}
+
+
+def measure_cuts(made: Sequence[Recording], edited: Edited, rng: np.random.Generator) -> dict[str, Any]:
     """Cuts after all edits in their own recordings and in all others, ours and Chromaprint."""
     rates: list[Rate] = []
     others: list[Others] = []
@@ -139,21 +149,13 @@ def measure_cuts(made: Sequence[Recording], rng: np.random.Generator) -> dict[st
     chroma = [chromaprints(recording.marked) for recording in made] if chromaprint else []
     for seconds in FOUND_SECONDS:
         size = seconds * SAMPLE_RATE
-        starts = [int(rng.integers(0, len(recording.marked) - size + 1)) for recording in made]
-        cuts = {
-            (name, index): edit(recording.marked)[start : start + size]
-            for index, (recording, start) in enumerate(zip(made, starts, strict=True))
-            for name, edit in EDITS.items()
-        }
-        cuts |= {
-            ("without its mark", index): recording.plain[start : start + size]
-            for index, (recording, start) in enumerate(zip(made, starts, strict=True))
-        }
+        starts = [int(rng.integers(0, len(one.marked) - size + 1)) for one in made]
+        cuts = {place: whole[starts[place[1]] :][:size] for place, whole in edited.items()}
         prints = {place: fingerprint(cut, SAMPLE_RATE) for place, cut in cuts.items()}
         for kind in sorted({recording.kind for recording in made}):
             own = [index for index, recording in enumerate(made) if recording.kind == kind]
             same: list[float] = []
-            for name in ("without its mark", *EDITS):
+            for name in (UNMARKED, *EDITS):
                 answers = [compare(made[index].prints, prints[name, index]) for index in own]
                 denied = sum(not answer.seconds for answer in answers)
                 missed = sum(not answer.agrees for answer in answers)
@@ -195,7 +197,7 @@ def measure_speeds(made: Sequence[Recording]) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_replaced(made: Sequence[Recording], rng: np.random.Generator) -> dict[str, Any]:
+def measure_replaced(made: Sequence[Recording], edited: Edited, rng: np.random.Generator) -> dict[str, Any]:
     """Whole recordings of which a stretch is replaced by another recording, and whole ones that are not."""
     rows, whole = [], []
     for seconds in REPLACED_SECONDS:
@@ -212,9 +214,10 @@ def measure_replaced(made: Sequence[Recording], rng: np.random.Generator) -> dic
                 (_, end), (again, _) = answer.seconds
                 borders += [abs(end - start / SAMPLE_RATE), abs(again - (start + size) / SAMPLE_RATE)]
         rows.append({"seconds": seconds, "files": len(made), "in_part": partial, "border": median(borders or [0.0])})
-    for name, edit in EDITS.items():
-        answers = [compare(r.prints, fingerprint(edit(r.marked), SAMPLE_RATE)) for r in made]
-        whole.append({"edit": name, "files": len(made), "agree": sum(answer.agrees for answer in answers)})
+    for name in EDITS:
+        prints = [fingerprint(edited[name, index], SAMPLE_RATE) for index in range(len(made))]
+        agree = sum(compare(one.prints, found).agrees for one, found in zip(made, prints, strict=True))
+        whole.append({"edit": name, "files": len(made), "agree": agree})
     return {"replaced": rows, "whole": whole}
 
 
@@ -269,21 +272,36 @@ def measure_pairs(data: Path) -> dict[str, Any]:
     prints = [read_prints(fingerprint(clip, SAMPLE_RATE)) for clip in clips]
     signs = np.concatenate([sign[PIECE_FRAMES : 2 * PIECE_FRAMES] for sign, _ in prints])
     starts = [index * PIECE_FRAMES for index in range(len(prints))]
-    highest = []
-    for index, record in enumerate(prints):
-        scores, _ = search_pieces(record, signs, starts, PIECE_FRAMES)
-        highest.append(np.delete(scores, index))
-    scores = np.concatenate(highest)
+    table = np.stack([search_pieces(record, signs, starts, PIECE_FRAMES)[0] for record in prints])
+    others = ~np.eye(len(clips), dtype=bool)
+    shared = [(a, b) for a, b in np.argwhere(others & (table >= SEARCHED_SCORE)) if share_waveform(clips[a], clips[b])]
+    for place in shared:
+        others[tuple(place)] = False
+    scores = table[others]
     shares = {f"one in {count:,}": float(np.quantile(scores, 1 - 1 / count)) for count in (100, 1_000, 10_000, 100_000)}
     return {
         "clips": len(clips),
         "pairs": len(scores),
+        "shared": len(shared),
         "hours": sum(map(len, clips)) / SAMPLE_RATE / 3600,
         "scores": shares,
         "highest": float(scores.max()),
         "above_threshold": int((scores >= SEARCHED_SCORE).sum()),
         "threshold": SEARCHED_SCORE,
     }
+
+
+def share_waveform(one: Samples, other: Samples) -> bool:
+    """Whether 0.8 s of one clip lie in another, sample by sample: then they are of one recording."""
+    size, length = int(0.8 * SAMPLE_RATE), 1 << (len(one) + len(other)).bit_length()
+    energy = np.concatenate([[0.0], np.cumsum(np.square(one, dtype=np.float64))])
+    energy = energy[size:] - energy[:-size] + 1e-9
+    spectrum, highest = np.fft.rfft(one, length), 0.0
+    for start in range(0, len(other) - size, size // 2):
+        piece = other[start : start + size]
+        sums = np.fft.irfft(spectrum * np.conj(np.fft.rfft(piece, length)), length)[: len(energy)]
+        highest = max(highest, float((sums / np.sqrt(energy * (np.square(piece).sum() + 1e-9))).max()))
+    return highest >= SHARED_CORRELATION
 
 
 def measure_cost(made: Sequence[Recording]) -> dict[str, float]:
@@ -332,10 +350,11 @@ def main() -> None:
     paths, rng = list_audio_files(options.clips, options.limit), np.random.default_rng(1)
     made = recordings(paths)
     content: dict[str, Any] = {"clips": len(paths), "recordings": len(made), "cost": measure_cost(made)}
-    content |= measure_cuts(made, rng)
+    edited = edit_all(made)
+    content |= measure_cuts(made, edited, rng)
     content["others"] += measure_passages(paths) + measure_takes() + measure_transplants(made)
     content["speeds"] = measure_speeds(made)
-    content |= measure_replaced(made, rng)
+    content |= measure_replaced(made, edited, rng)
     if options.pairs:
         content["pairs"] = measure_pairs(options.pairs)
     text = json.dumps(content, indent=1) + "\n"

@@ -73,6 +73,7 @@ FIGURES = (
     _preset("voice", 12),
     Figure("speed.json", "python benchmarks/speed.py --json {out}", 10),
     Figure("stream.json", "python benchmarks/stream.py --audio {clips} --clips 100 --json {out}", 30),
+    Figure("verdicts.json", "python benchmarks/verdicts.py {clips} --json {out}", 8),
     Figure("marking.json", "python benchmarks/marking_cost.py --json {out}", 3),
     Figure("containers.json", "python benchmarks/container_matrix.py --json {out}", 5, ()),
 )

@@ -29,6 +29,7 @@ import file_tables
 import make_results
 import result_tables as tables
 import stream_tables
+import verdict_tables
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
 from ideaw.payload.message import layout
@@ -156,6 +157,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "containers": file_tables.containers_table,
     "marking": file_tables.marking_table,
     "stream": stream_tables.stream_table,
+    "verdicts": verdict_tables.verdicts_table,
     "shortness": stream_tables.shortness_table,
     "freshness": make_results.freshness_table,
 }

@@ -85,7 +85,7 @@ class Forge:
         yield Row("manifest of another file beside it", "authentic", self._misfiled)
         yield Row("mark transplanted", "copied", self._transplanted)
         yield Row("mark transplanted from MP3 128 kbit/s", "copied", self._transplanted_from_mp3)
-        yield Row("difference of mark and original under other audio", "copied", self._difference)
+        yield Row("difference of mark and original under other audio", "none", self._difference)
         yield Row("second half replaced by other audio", "partial", self._half_replaced)
         yield Row("two issued files joined", "partial", self._joined)
         yield Row("as it was issued, registry not asked", "signed", lambda clip, _, path: _copy(clip.path, path), False)
@@ -130,7 +130,7 @@ class Forge:
         _write(path, np.concatenate([clip.marked, other.marked]))
 
     def _unreadable(self, clip: Issued, other: Issued, path: Path) -> None:
-        long = self._marker.embed(np.tile(clip.original, 4), SAMPLE_RATE, "x" * LONG_MESSAGE_LETTERS)
+        long = self._marker.embed(np.tile(clip.original, 6), SAMPLE_RATE, "x" * LONG_MESSAGE_LETTERS)
         _write(path, long[: LONG_MESSAGE_SECONDS * SAMPLE_RATE])
 
     def _foreign(self, clip: Issued, other: Issued, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ideaw.errors import (
     AlreadyMarkedError,
     AudioError,
+    CredentialError,
     FileError,
     IdeawError,
     LostMarkError,
@@ -24,8 +25,15 @@ from ideaw.shortcuts import detect_file, embed_file
 from ideaw.streams import EmbedStream
 
 if TYPE_CHECKING:
-    from ideaw.provenance.records import Record
-    from ideaw.provenance.registry import Registry
+    from ideaw.provenance.credentials import Signer as Signer
+    from ideaw.provenance.issue import Credential as Credential
+    from ideaw.provenance.issue import issue_array as issue_array
+    from ideaw.provenance.issue import issue_file as issue_file
+    from ideaw.provenance.issue import issue_stream as issue_stream
+    from ideaw.provenance.records import Record as Record
+    from ideaw.provenance.registry import Registry as Registry
+    from ideaw.provenance.verdict import Verdict as Verdict
+    from ideaw.provenance.verify import verify_file as verify_file
 
 __version__ = version("ideaw")
 
@@ -42,12 +50,14 @@ _PROVENANCE = {
     "issue_stream": "issue",
     "verify_file": "verify",
 }
-"""What needs the extra of that name, and the module that is imported once it is asked for."""
+"""What needs the extra of that name, and the module that is imported once it is asked for. It is not in `__all__`, so
+that `from ideaw import *` goes without."""
 
 __all__ = [
     "AlreadyMarkedError",
     "AudioError",
     "Card",
+    "CredentialError",
     "Detection",
     "EmbedStream",
     "FileError",
@@ -58,8 +68,6 @@ __all__ = [
     "MessageError",
     "MissingExtraError",
     "ModelError",
-    "Record",
-    "Registry",
     "RegistryError",
     "Segment",
     "__version__",
@@ -68,6 +76,10 @@ __all__ = [
     "load",
     "model_names",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_PROVENANCE]
 
 
 def __getattr__(name: str) -> Any:

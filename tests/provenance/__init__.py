@@ -1,0 +1,1 @@
+"""Proof of origin: the registry on real databases, fingerprints on real audio."""

@@ -118,6 +118,11 @@ def with_xing_header(file: BinaryIO, id3: bytes, stream: Mp3Stream) -> io.Buffer
     return io.BufferedReader(_SplicedFile(id3 + stream.xing_frame(), file, stream.start))
 
 
+def without_opening(file: BinaryIO, start: int) -> io.BufferedReader:
+    """The file as if it began at `start`; nothing is copied."""
+    return io.BufferedReader(_SplicedFile(b"", file, start))
+
+
 def _claimed_frames(opening: bytes) -> int:
     """Number of frames in a Xing header (LAME calls it Info where the bitrate is constant); 0 if it has none."""
     at = max(opening.find(b"Xing"), opening.find(b"Info"))

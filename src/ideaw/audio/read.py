@@ -301,9 +301,9 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
         ogg.check_last_page(path, file)
         audio_bytes = _num_bytes(file) - header_bytes(file)
         hints = _Hints(max(0, ogg.vorbis_nominal_bitrate(opening)), audio_bytes)
-    elif not _is_tagged_flac(file, opening) and (
-        opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS))
-    ):
+    elif _is_tagged_flac(file, opening):  # libsndfile loses its place there when it seeks
+        return mpeg.without_opening(file, tags.id3_length(opening)), hints
+    elif opening.startswith(_MP3_MAGIC) or (path.suffix.lower() == ".mp3" and not opening.startswith(MAGIC_NUMBERS)):
         stream = mpeg.scan(file)
         if stream is None:
             raise FileError(f"{path} holds no MP3 frames")

@@ -27,6 +27,7 @@ from ideaw.cli import (
     mark,
     models,
     proxy,
+    registry,
     resolve,
     scan,
     serve,
@@ -65,6 +66,7 @@ COMMANDS = (
 for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(bench.app, name="bench")
+app.add_typer(registry.app, name="registry")
 
 
 def _print_version(wanted: bool) -> None:

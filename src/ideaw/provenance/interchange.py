@@ -1,7 +1,7 @@
 """A registry as JSON lines, for archives and for the way from one database to another.
 
-A head, a line for each record, and lines of the ids that were allotted without one, so that nobody gives them again.
-Bytes are base64, times RFC 3339, ids hexadecimal digits.
+A head, a line for each record, lines of the ids that were allotted without one, so that nobody gives them again, and an
+end, so that nothing is missed that was cut off. Bytes are base64, times RFC 3339, ids hexadecimal digits.
 """
 
 import dataclasses
@@ -33,6 +33,7 @@ def write_lines(path: Path, records: Iterable[Record], unrecorded: Iterator[int]
             count += 1
         while ids := list(islice(unrecorded, IDS_PER_LINE)):
             file.write(_line({"ids": list(map(written_id, ids))}))
+        file.write(_line({"end": count}))
     return count
 
 
@@ -44,17 +45,23 @@ def read_lines(path: Path) -> Iterator[Record | int]:
         RegistryError: it is no export of a registry, or a line of it is damaged.
     """
     with open_regular(path) as file:
-        number = 0
+        number, records, end = 0, 0, None
         try:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     _check_head(path, line)
-                else:
-                    yield from _entries(msgspec.json.decode(line, type=dict[str, Any]))
+                    continue
+                fields = msgspec.json.decode(line, type=dict[str, Any])
+                end = fields.get("end")
+                if end is None:
+                    records += "ids" not in fields
+                    yield from _entries(fields)
         except OSError as problem:
             raise FileError(f"{path} cannot be read: {error_reason(problem)}") from problem
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise RegistryError(f"{path} is damaged in line {number}: {problem}") from None
+        if end != records:
+            raise RegistryError(f"{path} is incomplete: it does not end with the number of its records, {records}")
 
 
 def _check_head(path: Path, line: bytes) -> None:

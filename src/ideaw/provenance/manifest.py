@@ -56,6 +56,9 @@ SIDECAR_SUFFIX = ".c2pa"
 MAX_STORE_BYTES = 1 << 26
 """Bytes of a manifest store that are read: its ingredients may have pictures."""
 
+MAX_NAMED_IDS = 16
+"""Ids of a manifest that are looked up: anybody may name any number."""
+
 _SETTINGS: dict[str, Any] = {
     "version": 1,
     "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False},
@@ -119,6 +122,8 @@ class Manifest:
     """C2PA's codes of what does not fit."""
     beside: bool = False
     """Whether it lies in a file of its own."""
+    label: str | None = None
+    """Its name, which no other manifest has."""
 
     @property
     def fits(self) -> bool:
@@ -246,9 +251,10 @@ def _summary(active: dict[str, Any], state: ManifestState, problems: tuple[str, 
     certificate = active.get("signature", {}).get("certificateInfo", {})
     subject, authority = (certificate.get(name, {}) for name in ("subject", "issuer"))
     ids, origin = [], None
-    for label, assertion in active.get("assertions", {}).items():
+    assertions = active.get("assertions", {}).items()
+    for label, assertion in ((label, content) for label, content in assertions if isinstance(content, dict)):
         if label.startswith("c2pa.soft-binding") and assertion.get("alg") == SOFT_BINDING_ALGORITHM:
-            ids += [_read_binding(block.get("value")) for block in assertion.get("blocks", ())]
+            ids += [_read_binding(block.get("value")) for block in assertion.get("blocks", ())[:MAX_NAMED_IDS]]
         if label.startswith("c2pa.actions"):
             types = [action.get("digitalSourceType") for action in assertion.get("actions", ())]
             origin = next((text.rpartition("/")[2] for text in types if text), origin)
@@ -256,10 +262,11 @@ def _summary(active: dict[str, Any], state: ManifestState, problems: tuple[str, 
         state,
         subject.get("O") or subject.get("CN"),
         authority.get("CN") or authority.get("O"),
-        tuple(number for number in ids if number is not None),
+        tuple(dict.fromkeys(number for number in ids[:MAX_NAMED_IDS] if number is not None)),
         origin,
         problems,
         beside,
+        active.get("label"),
     )
 
 

@@ -24,13 +24,13 @@ CELL_FRAMES, JUDGED_FRAMES = 16, 62
 PRIOR_SHARE = 0.2
 """Share of a piece's bits that are added as ones that say nothing, so that few reliable bits never mean much."""
 
-SEARCHED_SCORE, PLACED_SCORE = 0.22, 0.12
+SEARCHED_SCORE, PLACED_SCORE = 0.28, 0.12
 """Least scores of a piece of 3 s that was searched, and of one at a place that is known."""
 
 BORDER_RATIO = 0.4
 """Share of the score of a piece that what lies near it must have too, so that borders are where the audio changes."""
 
-LENGTH_EXPONENT = 0.75
+LENGTH_EXPONENT = 0.5
 """How the first of them grows as pieces get shorter than 3 s."""
 
 SOUNDING_SHARE = 0.1

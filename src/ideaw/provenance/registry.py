@@ -24,8 +24,8 @@ from ideaw.provenance.schema import IDS, RECORDS
 MAX_DRAWS = 64
 """Random ids that are tried; with half of all ids taken, the chance that every one is taken is 2⁻⁶⁴."""
 
-PAGE_RECORDS = 64
-"""Records that are held in memory at once; each may have a manifest of some 100 kB."""
+PAGE_RECORDS = 8
+"""Records that are held in memory at once; those of long files have fingerprints and manifests of a megabyte."""
 
 
 class Registry:

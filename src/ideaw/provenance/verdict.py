@@ -50,8 +50,8 @@ class Verdict:
     record: Record | None
     """What the mark leads to; None if it leads nowhere."""
     issuer: str | None
-    """Who signed: of the file's manifest if that fits and belongs to the mark, else of the record's; what somebody
-    calls themselves, unless `manifest.state` is "trusted" or you trust the registry."""
+    """Who signed: by the record's manifest, as far as the registry is trusted; without one by the file's, where that is
+    "trusted", or "valid" and there is no record, and then it is what somebody calls themselves."""
     segments: tuple[Place, ...]
     """Where the audio is the recording of a record."""
     detection: Detection

@@ -215,22 +215,27 @@ class _Evidence:
         places: tuple[Place, ...] | None = None,
     ) -> Verdict:
         record = None if match is None else match.record
-        said = self.manifest if self.manifest.fits else NO_MANIFEST
-        if record is not None and (said.issuer is None or record.id not in said.record_ids):
-            said = NO_MANIFEST if record.manifest is None else read_store(record.manifest)
-        note = "" if status in ("signed", "unmarked") else self._manifest_note(record)
+        issued = None if record is None or record.manifest is None else read_store(record.manifest)
+        if issued is not None:
+            said = issued
+        elif self.manifest.state == "trusted" or (record is None and self.manifest.fits):
+            said = self.manifest
+        else:
+            said = NO_MANIFEST  # anybody can sign a file whose mark leads to a record
+        note = "" if status in ("signed", "unmarked") else self._manifest_note(record, issued)
         segments = places if places is not None else () if match is None else match.places
         score = None if match is None else match.agreement.score
         return Verdict(
             status, told + note, record, said.issuer, segments, self.detection, self.manifest, score, said.origin
         )
 
-    def _manifest_note(self, record: Record | None) -> str:
-        """What the manifest adds to the reason."""
+    def _manifest_note(self, record: Record | None, issued: Manifest | None) -> str:
+        """What the manifest adds to the reason; `issued` is that of the record."""
         manifest = self.manifest
         if manifest.state == "none":
-            stripped = record is not None and record.manifest is not None
-            return "; its manifest was stripped" if stripped else "" if record is not None else "; no manifest"
+            return (
+                "; its manifest was stripped" if issued is not None else "" if record is not None else "; no manifest"
+            )
         if manifest.state == "remote":
             return "; its manifest lies elsewhere, and was not asked for"
         if manifest.of_other_bytes:
@@ -240,7 +245,8 @@ class _Evidence:
         if not manifest.fits:
             return "; its manifest is damaged or forged"
         if record is not None and record.id in manifest.record_ids:
-            return f"; signed by {self._signer}"
+            anew = "" if issued is not None and issued.label == manifest.label else " anew, not as it was issued,"
+            return f"; signed{anew} by {self._signer}"
         return f"; its manifest, signed by {self._signer}, does not name this mark"
 
 

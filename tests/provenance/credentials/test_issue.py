@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -21,14 +22,14 @@ import sqlalchemy
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw import CredentialError
 from ideaw.audio.read import read_audio
-from ideaw.errors import CredentialError
 from ideaw.provenance.credentials import TestAuthority, make_test_authority
 from ideaw.provenance.fingerprint import compare, fingerprint
 from ideaw.provenance.manifest import Claim, read_manifest, read_store, sidecar_of, sign_digest, sign_file
 from ideaw.provenance.records import Record, id_message, written_id
 from ideaw.provenance.schema import IDS
-from tests.provenance.conftest import Issued
+from tests.provenance.credentials.conftest import Issued
 
 EMBEDDING, BESIDE = (".wav", ".flac", ".mp3", ".m4a"), (".ogg", ".opus", ".aiff")
 
@@ -126,6 +127,7 @@ def test_signing_leaves_every_sample_as_it_was_marked(
     assert np.abs(again - spoken.marked).max() <= 2 / 2**15
 
 
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_a_manifest_of_the_source_is_kept_as_that_of_an_ingredient(
     spoken: Issued,
     place: Path,
@@ -134,18 +136,20 @@ def test_a_manifest_of_the_source_is_kept_as_that_of_an_ingredient(
     roots: bytes,
     marker: ideaw.Marker,
     strings: NDArray[np.float32],
+    suffix: str,
 ) -> None:
-    signed = place / "signed.wav"
-    sf.write(place / "in.wav", strings, 16_000)
+    plain, signed, target = (place / f"{name}{suffix}" for name in ("plain", "signed", "out"))
+    sf.write(plain, strings, 16_000)
     with signed.open("wb+") as file:
-        sign_file(place / "in.wav", file, Claim(1, "recorded"), signer)
-    with pytest.raises(CredentialError, match=r"signed\.wav has a manifest of ideaw TEST that says how it came to be"):
-        ideaw.issue_file(signed, place / "no.wav", registry=registry, signer=signer, marker=marker, origin="generated")
-    assert not (place / "no.wav").exists()
-    issued = ideaw.issue_file(signed, place / "out.wav", registry=registry, signer=signer, marker=marker)
-    found = read_manifest(place / "out.wav", roots)
+        sign_file(plain, file, Claim(1, "recorded"), signer)
+    assert np.array_equal(read_audio(signed).samples, read_audio(plain).samples)
+    with pytest.raises(CredentialError, match=r"signed\.\w+ has a manifest of ideaw TEST that says how it came to be"):
+        ideaw.issue_file(signed, target, registry=registry, signer=signer, marker=marker, origin="generated")
+    assert not target.exists()
+    issued = ideaw.issue_file(signed, target, registry=registry, signer=signer, marker=marker)
+    found = read_manifest(target, roots)
     assert (found.state, found.record_ids) == ("trusted", (issued.record.id,))
-    with c2pa.Reader(place / "out.wav") as reader:
+    with c2pa.Reader(target) as reader:
         described = json.loads(reader.json())
     active = described["manifests"][described["active_manifest"]]
     assert [one["relationship"] for one in active["ingredients"]] == ["parentOf"]
@@ -300,6 +304,33 @@ def test_an_id_has_one_record(shelf: ideaw.Registry, spoken: Issued) -> None:
         shelf.record(spoken.credential.record)
 
 
+# Kills
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_file_without_its_record(
+    source: Path, place: Path, tmp_path: Path, authority: TestAuthority, registry: ideaw.Registry
+) -> None:
+    url, rng = f"sqlite:///{tmp_path / 'marks.db'}", np.random.default_rng(0)
+    words = ["--registry", url, "--sign", authority.chain, authority.key, "--recorded", "--overwrite"]
+    ended = set()
+    for suffix in (".wav", ".ogg"):
+        target = place / f"out{suffix}"
+        target.unlink(missing_ok=True)
+        issuing = subprocess.Popen([sys.executable, "-m", "ideaw", "issue", source, target, *words])
+        while issuing.poll() is None and not _records(registry):
+            threading.Event().wait(rng.uniform(0, 0.02))
+        issuing.kill()
+        ended.add(issuing.wait())
+        assert not list(place.glob(".ideaw-*"))
+        if target.exists():
+            (record,) = registry.find_sha256(hashlib.sha256(target.read_bytes()).hexdigest())
+            assert read_manifest(target).record_ids == (record.id,)
+        for record in _records(registry):
+            registry.withdraw(record.id)
+    assert ended <= {0, -signal.SIGKILL}
+
+
 # No network, no extra, no delay
 
 
@@ -361,22 +392,41 @@ def _until_signed(folder: Path, seconds: int) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("spoil", [lambda store: store[:200], lambda store: store[:300] + bytes(300) + store[600:]])
-def test_a_damaged_manifest_is_told_and_never_an_error(spoken: Issued, spoil: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_manifest_is_told(spoken: Issued, spoil: Callable[[bytes], bytes]) -> None:
     assert read_store(spoil(spoken.credential.manifest or b""), b"").state == "tampered"
 
 
-def test_the_package_does_without_the_extra_until_it_is_asked(tmp_path: Path) -> None:
+def test_no_manifest_makes_an_error(spoken: Issued, place: Path) -> None:
+    content, rng = spoken.path.read_bytes(), np.random.default_rng(0)
+    store = content.find(b"jumb") - 4
+    for _ in range(60):
+        mutant = bytearray(content)
+        for where in rng.integers(store, len(content), rng.integers(1, 5)):
+            mutant[where] = rng.integers(256)
+        (place / "mutant.wav").write_bytes(mutant[: rng.integers(store, len(content)) if rng.random() < 0.2 else None])
+        found = read_manifest(place / "mutant.wav")
+        assert found.state in ("valid", "tampered", "none")  # some bytes fill space, and nobody signs them
+        assert len(found.record_ids) <= 1
+
+
+@pytest.mark.slow
+def test_the_package_does_without_the_extra_until_it_is_asked() -> None:
     script = """
 import sys, ideaw
+from ideaw import *
+from ideaw.cli import main
 assert not {"c2pa", "sqlalchemy", "cryptography"} & set(sys.modules)
 sys.modules["c2pa"] = None
 try:
     ideaw.issue_file
 except ideaw.MissingExtraError as problem:
     print(problem)
+main(["verify", "song.wav"])
 """
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert told.stdout == 'ideaw.issue_file needs c2pa; install it with: pip install "ideaw[provenance]"\n'
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    advice = 'needs c2pa; install it with: pip install "ideaw[provenance]"\n'
+    assert told.stdout == f"ideaw.issue_file {advice}"
+    assert (told.returncode, told.stderr) == (2, f"ideaw: `ideaw verify` {advice}")
 
 
 def test_a_record_is_dated_by_now(spoken: Issued) -> None:

@@ -9,16 +9,17 @@ import soundfile as sf
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw import CredentialError
 from ideaw.attacks import catalogue
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.audio.write import write_audio
 from ideaw.bench.transplant import transplant
-from ideaw.errors import CredentialError
+from ideaw.provenance.credentials import make_test_authority
 from ideaw.provenance.manifest import Claim, sidecar_of, sign_file
 from ideaw.provenance.records import id_message, written_id
 from ideaw.provenance.verdict import verdict_as_json
 from ideaw.provenance.verify import RegistryResolver
-from tests.provenance.conftest import Issued
+from tests.provenance.credentials.conftest import Issued
 
 Verify = Callable[..., ideaw.Verdict]
 
@@ -105,6 +106,18 @@ def test_a_manifest_that_names_another_mark_is_told(
     assert (verdict.status, verdict.manifest.state) == ("authentic", "trusted")
     assert "its manifest, signed by ideaw TEST" in verdict.reason
     assert verdict.reason.endswith("does not name this mark")
+
+
+def test_a_signature_of_somebody_else_on_issued_audio_is_told(
+    spoken: Issued, strings: NDArray[np.float32], marker: ideaw.Marker, verify: Verify, tmp_path: Path
+) -> None:
+    made = make_test_authority(tmp_path / "somebody")
+    sf.write(tmp_path / "plain.wav", spoken.marked, SAMPLE_RATE)
+    with (tmp_path / "found.wav").open("wb+") as file:
+        sign_file(tmp_path / "plain.wav", file, Claim(spoken.id, "recorded"), ideaw.Signer(made.chain, made.key))
+    verdict = verify(tmp_path / "found.wav")
+    assert (verdict.status, verdict.manifest.state) == ("authentic", "valid")
+    assert verdict.reason.endswith("signed anew, not as it was issued, by ideaw TEST (not among the trusted roots)")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import ideaw
-from ideaw.errors import CredentialError
+from ideaw import CredentialError
 from ideaw.provenance.credentials import TestAuthority, make_test_authority, read_roots
 
 
