@@ -13,6 +13,7 @@ import file_tables
 import make_results
 import result_tables as tables
 import stream_tables
+import verdict_tables
 from stamps import Stamp, stamp
 
 from ideaw.attacks.catalogue import ATTACKS
@@ -86,6 +87,7 @@ EVIDENCE: dict[str, Evidence] = {
     "deep-quality": _deep("deep-quality", "quality FOLDER"),
     "stream": Evidence(stream_tables.stream_table, ("stream.json",)),
     "security": Evidence(tables.security_table, ("security",)),
+    "verdicts": Evidence(verdict_tables.verdicts_table, ("verdicts.json",)),
     "containers": Evidence(file_tables.containers_table, ("containers.json",)),
 }
 """Name in the report → what it shows."""
@@ -113,7 +115,7 @@ def _figure(evidence: Evidence, made: dict[str, Stamp], now: Stamp) -> dict[str,
     if lines is None:
         return {"sources": sources, "heads": [], "rows": [], "note": ""}
     border = lines.index("")
-    heads, _, *rows = (line[2:-2].replace("**", "").split(" | ") for line in lines[:border])
+    heads, _, *rows = (line[2:-2].replace("**", "").replace("`", "").split(" | ") for line in lines[:border])
     note = " ".join(line for line in lines[border:] if line).replace("`", "")
     rows = [[_spelt_out(label), *cells] for label, *cells in rows]
     return {"sources": sources, "heads": [head.strip() for head in heads], "rows": rows, "note": note}

@@ -55,6 +55,11 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "removal by someone who has the software, and a found mark alone does not prove who made it.",
         ("security",),
     ),
+    "Proof of origin": (
+        "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries. A verdict is as "
+        "good as the registry that is asked.",
+        ("verdicts",),
+    ),
     "Files": ("What stays of a file besides its samples.", ("containers",)),
 }
 """Heading → what it is about, and its tables."""
@@ -77,6 +82,7 @@ TITLES = {
     "deep-quality": "The deep layer",
     "stream": "Latency and time",
     "security": "Threats",
+    "verdicts": "Verdicts by what was done",
     "containers": "By format",
 }
 
