@@ -42,6 +42,6 @@ def test_the_commands_of_the_page_run_in_their_order(tmp_path: Path) -> None:
     assert "marked.flac: authentic: " in said
     assert "(trusted: " in said
     assert said.count("copy.wav: authentic: ") == 2
-    assert said.count("its manifest was stripped") == 2
+    assert said.count("its manifest was stripped") == 3
     assert '"status":"authentic"' in said
     assert (tmp_path / "evidence.html").stat().st_size > 10_000

@@ -25,10 +25,11 @@ from ideaw.errors import RegistryError
 from ideaw.provenance.fingerprint import fingerprint
 from ideaw.provenance.manifest import SOFT_BINDING_ALGORITHM, read_store, written_binding
 from ideaw.provenance.manifest_store import active_label
-from ideaw.provenance.records import written_id
+from ideaw.provenance.records import id_message, written_id
 from ideaw.provenance.remote import ServiceResolver
 from ideaw.provenance.resolution import FINGERPRINT_ALGORITHM, fingerprint_binding
 from ideaw.provenance.verify import verify_file
+from tests.cli.conftest import run
 
 from .conftest import PATIENCE_SECONDS, TOKEN, Issued, Running, service, started
 from .test_fuzz import CHECKS, EXAMPLES
@@ -112,6 +113,15 @@ def test_what_belongs_to_nothing_leads_nowhere(resolver: Running, issued: Issued
         assert resolver.client.get(f"/manifests/{unknown}").status_code == 404
     assert resolver.client.get(f"/matches/byBinding?alg=a&value={'a' * 9000}").status_code == 414
     assert resolver.client.get("/v1/info").status_code == 404
+    for content in (b"", b"abc", id_message(record.id), id_message(record.id) + b"nonsense"):
+        value = {"alg": FINGERPRINT_ALGORITHM, "value": base64.b64encode(content).decode()}
+        assert resolver.client.post("/matches/byBinding", json=value).status_code == 400
+
+
+def test_records_are_in_a_registry_or_at_a_service(issued: Issued, resolver: Running) -> None:
+    ran = run("verify", issued.path, "--registry", issued.registry, "--service", resolver.address)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "give one of them" in ran.err
 
 
 def test_a_half_that_was_replaced_is_similar_in_part(
@@ -198,6 +208,8 @@ Hostile.answers = {
     "broken": lambda one: one.say(500, {}),
     "nonsense": lambda one: one.say(200, ["hello"]),
     "no record": lambda one: one.say(200, {"id": "00000001"} if "records" in one.path else {"matches": []}),
+    "long": lambda one: one.say(200, {"matches": [{"manifestId": "x" * 100_000}]}),
+    "deep": lambda one: one.say(200, None, **{"content-length": "200000"}) or one.wfile.write(b"[" * 199_996),
     "no manifest": lambda one: one.say(200, {"matches": [{"manifestId": "x"}]}),
     "endless": lambda one: one.send_without_end(b"x" * (1 << 20), 0),
     "slow": lambda one: one.send_without_end(b"x", 0.05),
@@ -222,6 +234,8 @@ def hostile(way: str) -> Iterator[str]:
         ("broken", "status 500"),
         ("nonsense", "its answer is not that of a resolution service"),
         ("no record", "this is no record of an id"),
+        ("long", "a label that is too long"),
+        ("deep", "its answer is not that of a resolution service"),
         ("no manifest", "these bytes are no C2PA manifest store"),
         ("endless", "more than 16777216 bytes"),
         ("slow", "did not answer within 0.5 s"),

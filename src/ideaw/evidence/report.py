@@ -56,8 +56,8 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("security",),
     ),
     "Proof of origin": (
-        "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries. A verdict is as "
-        "good as the registry that is asked.",
+        "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries. A verdict is "
+        "as good as the registry that is asked.",
         ("verdicts",),
     ),
     "Files": ("What stays of a file besides its samples.", ("containers",)),

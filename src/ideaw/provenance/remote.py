@@ -26,6 +26,9 @@ REACH_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 MAX_ANSWER_BYTES = 1 << 24
 """Of a record or a manifest: a fingerprint has 250 bytes for each second of audio."""
 
+MAX_LABEL_CHARACTERS = 500
+"""Of a manifest's label, which becomes a part of an address."""
+
 _JSON = "application/json"
 
 _Kind = TypeVar("_Kind")
@@ -104,9 +107,11 @@ class ServiceResolver:
         if not matches:
             return None
         label = matches[0].manifestId
+        if len(label) > MAX_LABEL_CHARACTERS:
+            raise self._strange("it told a label that is too long")
         store = self._get(f"/manifests/{quote(label, safe=':')}", {})
         if store is None:
-            raise self._strange(f"it has no manifest {label[:100]}")
+            raise self._strange(f"it has no manifest {label}")
         with self._refusing_nonsense():
             if active_label(store) != label:
                 raise RegistryError("it told another manifest")
@@ -150,7 +155,7 @@ class ServiceResolver:
     def _parse(self, content: bytes, kind: type[_Kind]) -> _Kind:
         try:
             return msgspec.json.decode(content, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._strange("its answer is not that of a resolution service") from None
 
     def _slow(self) -> RegistryError:

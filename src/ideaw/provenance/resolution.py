@@ -64,13 +64,16 @@ def match_fingerprint(registry: Registry, binding: bytes) -> Match | None:
         IdeawError: this is no such value.
         RegistryError: the registry cannot be used.
     """
-    number, fingerprint = message_id(binding[:ID_BYTES]), binding[ID_BYTES:]
-    record = None if number is None else registry.get(number)
+    number = message_id(binding[:ID_BYTES])
+    if number is None:
+        raise IdeawError(f"a value of {FINGERPRINT_ALGORITHM} begins with the {ID_BYTES} bytes of an id")
+    record = registry.get(number)
+    if record is None:
+        return None
     try:
-        agreement = compare(fingerprint if record is None else record.fingerprint, fingerprint)
+        return _match(record, compare(record.fingerprint, binding[ID_BYTES:]))
     except RegistryError as problem:
-        raise IdeawError(f"a value of {FINGERPRINT_ALGORITHM} is an id and a fingerprint: {problem}") from None
-    return _match(record, agreement)
+        raise IdeawError(f"a value of {FINGERPRINT_ALGORITHM} ends with a fingerprint: {problem}") from None
 
 
 def fingerprint_binding(number: int, fingerprint: bytes) -> bytes:

@@ -176,6 +176,7 @@ class ManifestAnswer(_Strict):
     origin: str | None
     problems: list[str]
     beside: bool
+    label: str | None
 
 
 class CoarseManifestAnswer(_Strict):
