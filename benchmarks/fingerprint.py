@@ -41,7 +41,9 @@ Edited = dict[tuple[str, int], Samples]
 FOUND_SECONDS = (3, 5, 10)
 REPLACED_SECONDS = (1, 2, 3, 4)
 PAIR_SECONDS = 9
-SHARED_CORRELATION = 0.9
+SHARED_CORRELATION, CHECKED_SCORE = 0.9, 0.22
+"""Correlation of waveforms that are one, and score from which on they are looked at."""
+
 NOISE_DB = 20.0
 
 
@@ -274,7 +276,7 @@ def measure_pairs(data: Path) -> dict[str, Any]:
     starts = [index * PIECE_FRAMES for index in range(len(prints))]
     table = np.stack([search_pieces(record, signs, starts, PIECE_FRAMES)[0] for record in prints])
     others = ~np.eye(len(clips), dtype=bool)
-    shared = [(a, b) for a, b in np.argwhere(others & (table >= SEARCHED_SCORE)) if share_waveform(clips[a], clips[b])]
+    shared = [(a, b) for a, b in np.argwhere(others & (table >= CHECKED_SCORE)) if share_waveform(clips[a], clips[b])]
     for place in shared:
         others[tuple(place)] = False
     scores = table[others]

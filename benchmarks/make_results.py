@@ -60,7 +60,7 @@ FIGURES = (
     Figure("quality-46+10.json", "ideaw bench quality --data {clips} --json {out}", 8),
     Figure("files-46+10.json", "ideaw bench files --data {clips} --json {out}", 45),
     Figure("files-stereo.json", "ideaw bench files --data {stereo} --json {out}", 25),
-    Figure("lengths-46+10.json", "ideaw bench lengths --data {clips} --json {out}", 20),
+    Figure("lengths-46+10.json", "ideaw bench lengths --data {clips} --json {out} --plot {plot}", 20),
     Figure("levels-46+10.json", "ideaw bench levels --data {clips} --json {out} --plot {plot}", 5),
     Figure("unmarked-46+10.json", "ideaw bench unmarked --data {unmarked} --hours 24 --json {out}", 400),
     Figure("locating-46+10.json", "ideaw bench locating --json {out} --plot {plot}", 5),
@@ -71,10 +71,12 @@ FIGURES = (
     _preset("security", 5),
     _preset("resynthesis", 20, more=" --lyra {lyra}"),
     _preset("voice", 12),
+    Figure("other-code.json", "python benchmarks/other_code.py --data {clips} --json {out}", 8),
     Figure("speed.json", "python benchmarks/speed.py --json {out}", 10),
     Figure("stream.json", "python benchmarks/stream.py --audio {clips} --clips 100 --json {out}", 30),
     Figure("verdicts.json", "python benchmarks/verdicts.py {clips} --json {out}", 8),
     Figure("marking.json", "python benchmarks/marking_cost.py --json {out}", 3),
+    Figure("fingerprint.json", "python benchmarks/fingerprint.py --clips {clips} --limit 40 --json {out}", 5, ()),
     Figure("containers.json", "python benchmarks/container_matrix.py --json {out}", 5, ()),
 )
 

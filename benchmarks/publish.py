@@ -23,10 +23,13 @@ fragments, demo, README or cards differ from the JSON.
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
+import attack_tables
 import evidence_tables
 import file_tables
 import make_results
+import provenance_tables
 import result_tables as tables
 import stream_tables
 import verdict_tables
@@ -153,12 +156,19 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "catalogue-losses": tables.catalogue_losses_table,
     "catalogue-paper": tables.catalogue_paper_table,
     "protocols": tables.protocols_table,
+    "resynthesis": partial(attack_tables.cost_table, "resynthesis"),
+    "voice": partial(attack_tables.cost_table, "voice"),
+    "other-code": attack_tables.other_code_table,
     "security": tables.security_table,
     "containers": file_tables.containers_table,
     "marking": file_tables.marking_table,
     "stream": stream_tables.stream_table,
     "verdicts": verdict_tables.verdicts_table,
     "shortness": stream_tables.shortness_table,
+    "fingerprint": provenance_tables.fingerprint_table,
+    "other-audio": provenance_tables.other_audio_table,
+    "fingerprint-speeds": provenance_tables.fingerprint_speeds_table,
+    "replaced": provenance_tables.replaced_table,
     "freshness": make_results.freshness_table,
 }
 

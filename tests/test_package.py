@@ -80,3 +80,11 @@ def test_an_installed_wheel_marks_and_finds_without_torch(python: Path, tmp_path
     assert Path(place.strip()).is_relative_to(python.parent.parent)
     program = python.with_name("ideaw.exe" if sys.platform == "win32" else "ideaw")
     assert "found" in run(program, "demo", cwd=tmp_path)
+
+
+def test_the_runtime_leaves_no_trace_and_reports_to_nobody(tmp_path: Path) -> None:
+    search = "import ideaw, numpy; ideaw.load().detect(numpy.random.default_rng(0).normal(0, 0.1, 16_000), 16_000)"
+    alone = {name: str(tmp_path) for name in ("HOME", "TMPDIR")}  # and no variable of a CI, which would silence it too
+    done = subprocess.run([sys.executable, "-c", search], env=alone, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*")) == []

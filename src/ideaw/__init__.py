@@ -1,9 +1,14 @@
 """Inaudible, robust messages in audio: `load` a model, `embed` a message, `detect` it again."""
 
 import logging
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+# ONNX Runtime from 1.29 on reports sessions and models to its maker, and keeps an id of the machine for it, unless this
+# is set before it is first imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from ideaw.errors import (
     AlreadyMarkedError,

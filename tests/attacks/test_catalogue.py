@@ -91,6 +91,7 @@ def test_strengths_can_be_overridden(speech: np.ndarray) -> None:
         ("background", {"kind": "rain"}, "both, speech, music, not rain"),
         ("background", {"count": 0}, "1 to 64 sources, not 0"),
         ("wavelet", {"levels": 0}, "1 to 12 levels"),
+        ("wavelet", {"factor": -1}, "0 times the universal one or more"),
         ("subtract", {"over": -1}, "0 times the noise or more"),
         ("afftdn", {"reduction": 0}, "0.01 to 97 dB, not 0"),
         ("afftdn", {"floor": 0}, "−80 to −20 dBFS, not 0"),

@@ -161,6 +161,29 @@ def test_protocols(root: Path) -> None:
     assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch: 25 %; speed: 75 % | 2 |" in text
 
 
+def test_what_attacks_cost(root: Path) -> None:
+    assert "was not measured" in (publish.fragment("voice") or "")
+    left = {"PESQ": {"value": 2.345}, "STOI": {"value": 0.9}}
+    rows = [
+        {"label": label, "clips": 4, "exact": {"value": exact}, "alarms": {"value": 0.0}, "cost": cost}
+        for label, exact, cost in (("clean", 1.0, {"PESQ": None, "STOI": None}), ("a call", 0.25, left))
+    ]
+    table = {"clips": 4, "seconds": 12, "system": "ideaw 46+10", "rows": rows, "skipped": {"Lyra": "no weights"}}
+    (folder := root / "docs/results/voice").mkdir()
+    (folder / "metrics.json").write_text(json.dumps(table))
+    lines = (publish.fragment("voice") or "").splitlines()
+    assert lines[2:4] == ["| a call | 25 % | 2.35 | 0.90 |", "| clean | 100 % | – | – |"]
+    assert lines[-1].endswith("Lyra: no weights.")
+
+
+def test_other_code(root: Path) -> None:
+    row = {"benchmark": "DeepMark", "attack": "wavelets", "clips": 40, "by_hearing": 3, "fixed_snr": 5}
+    result = {"seconds": 6.0, "rate": 16_000, "snr": 38.0, "rows": [row]}
+    text = fragment(root, "other-code", result, "other-code.json") or ""
+    assert "| benchmark | attack | level by hearing | SNR of 38 dB |" in text
+    assert "| DeepMark | wavelets | 3 of 40 | 5 of 40 |" in text
+
+
 def test_security(root: Path) -> None:
     shares = {"right": {"value": 0.0}, "wrong": {"value": 0.25}, "none": {"value": 0.75}, "kept": {"value": 0.75}}
     rows = [{"label": "wrong key", "should": "none"} | shares]

@@ -134,4 +134,5 @@ def test_what_cannot_be_read_back_is_not_kept(source: Path, tmp_path: Path) -> N
     assert ran.code == 0, ran.err
     row = rows(tmp_path / "job").of("c.ogg")
     assert row["status"] == "error"
+    assert ".ideaw-work" not in row["error"]
     assert not (tmp_path / "job/marked").exists()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import ideaw
 from ideaw.catalogue import progress as progress_module
 from ideaw.catalogue.progress import JobProgress, Plan, show_progress
+from ideaw.catalogue.report import in_general
 from ideaw.catalogue.work import Tick
 from tests.catalogue.conftest import MESSAGE, RATE
 from tests.cli.conftest import run
@@ -50,6 +51,19 @@ def test_the_page_stands_alone_and_escapes_what_others_wrote(tmp_path: Path, spe
     assert "<b>" not in page
     assert "<i>" not in page
     assert not any(word in page for word in ("http", "src=", "<script", "@import", "url("))
+
+
+def test_errors_that_differ_in_measures_alone_are_counted_together() -> None:
+    path = "/in/1.flac"
+    general = [
+        (f"{path} is empty (0 bytes)", "the file is empty (… bytes)"),
+        (
+            'marked already: found "id25" in 4.0 s of audio (p = 4.5e-44)',
+            'marked already: found "…" in … s of audio (p = …)',
+        ),
+        ("https://host/1.flac: answered 403", "https://host/1.flac: answered 403"),
+    ]
+    assert [in_general(reason, path) for reason, _ in general] == [expected for _, expected in general]
 
 
 def counted(plan: Plan) -> JobProgress:

@@ -27,9 +27,12 @@ GRAPH_BLOCK_SAMPLES = 1 << 16
 """Samples that go into FFmpeg's filters at once."""
 
 
-def wavelet(samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int = 5) -> np.ndarray:
-    """Soft thresholds on Haar wavelets, at the universal threshold (Donoho and Johnstone, 1994)."""
+def wavelet(
+    samples: np.ndarray, rate: int, rng: np.random.Generator, levels: int = 5, factor: float = 1.0
+) -> np.ndarray:
+    """Soft thresholds on Haar wavelets, at `factor` times the universal threshold (Donoho and Johnstone, 1994)."""
     require(1 <= levels <= 12, f"wavelets have 1 to 12 levels here, not {levels}")
+    require(factor >= 0, f"a threshold is 0 times the universal one or more, not {factor:g}")
 
     def one(x: np.ndarray) -> np.ndarray:
         low, details = np.pad(x, (0, -len(x) % (1 << levels))), []
@@ -37,7 +40,7 @@ def wavelet(samples: np.ndarray, rate: int, rng: np.random.Generator, levels: in
             even, odd = low[::2], low[1::2]
             low = (even + odd) / np.sqrt(2)
             details.append((even - odd) / np.sqrt(2))
-        limit = float(np.median(abs(details[0]))) / GAUSSIAN_MEDIAN * np.sqrt(2 * np.log(max(len(x), 2)))
+        limit = factor * np.median(abs(details[0])) / GAUSSIAN_MEDIAN * np.sqrt(2 * np.log(max(len(x), 2)))
         for detail in reversed(details):
             kept = np.sign(detail) * (abs(detail) - limit).clip(0)
             low = np.stack([low + kept, low - kept], 1).ravel() / np.sqrt(2)

@@ -69,7 +69,7 @@ def write_job(job: Job, folder: Storage) -> None:
 def check_same(known: Job, wanted: Job, folder: Storage) -> None:
     """Raise `IdeawError` if the job in a folder is not the one that is wanted."""
     differences = [
-        f"{entry.name} {getattr(known, entry.name)} there, {getattr(wanted, entry.name)} now"
+        f"{entry.name} {_written(getattr(known, entry.name))} there, {_written(getattr(wanted, entry.name))} now"
         for entry in fields(Job)
         if getattr(known, entry.name) != getattr(wanted, entry.name) and entry.name != "options"
     ]
@@ -81,6 +81,11 @@ def check_same(known: Job, wanted: Job, folder: Storage) -> None:
     ]
     if differences:
         raise IdeawError(f"{folder.url} holds another job ({'; '.join(differences)}); give another folder")
+
+
+def _written(value: object) -> str:
+    """A value of a job in a line: keys beside each other."""
+    return " and ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def require_job(folder: Storage) -> Job:

@@ -11,7 +11,7 @@ from ideaw.catalogue.rows import Row
 from ideaw.catalogue.searching import FileSearcher
 from ideaw.catalogue.settings import MarkOptions, ScanOptions
 from ideaw.catalogue.storage import Storage, local_copy
-from ideaw.errors import AudioError, FileError, MessageError
+from ideaw.errors import AudioError, FileError, IdeawError, MessageError
 from ideaw.keys import Key
 from ideaw.marker import Marker
 from ideaw.payload.message import Content, Message, Notation
@@ -83,7 +83,10 @@ class FileMarker:
     def _embed(self, source: Path, target: Path, message: Content) -> None:
         """Mark a file, and read it back; older marks were looked for already, in less of it."""
         snr, audibility, longest = self.options.snr, self.options.audibility, self.options.longest
-        self.marker.embed_file(source, target, message, snr=snr, audibility=audibility, longest=longest, over=True)
+        try:
+            self.marker.embed_file(source, target, message, snr=snr, audibility=audibility, longest=longest, over=True)
+        except IdeawError as problem:  # the name of a file that is not there yet says nothing to anybody
+            raise AudioError(str(problem).removeprefix(f"{target}: ")) from problem
 
     def _read_back(self, name: str) -> tuple[Detection, float | None]:
         with local_copy(self.folder.place(name), None) as path:

@@ -5,6 +5,7 @@ Names, messages and reasons come from files that others made, so the page escape
 
 import html
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,11 @@ from ideaw.catalogue.storage import Storage
 
 MOST_SHOWN = 50
 """Messages, and reasons of errors, that are listed, the most frequent first; the parts have all."""
+
+OF_ONE_FILE = re.compile(
+    r'(?<=")[^"]+(?=")|\d[\d.,]*(?= (?:s|bytes|samples|kbit/s|Hz|dB)\b)|(?<=\bp = )[\d.]+(?:e[-+]?\d+)?'
+)
+"""What reasons say of one file alone: messages in quotation marks, measures with their unit, p-values."""
 
 COLUMNS = ["path", "status", "error", "message", "key", "seconds", "cpu_seconds"]
 
@@ -42,7 +48,7 @@ class Summary:
         messages: message → files it was found in, or that were marked with it; the most frequent MOST_SHOWN.
         distinct_messages: how many there are.
         keys: fingerprint → files.
-        errors: reason → files, without their names; the most frequent MOST_SHOWN.
+        errors: reason → files, without what each says of one file alone; the most frequent MOST_SHOWN.
         hours, heard_hours: of audio that was done, and that was listened to of it.
         cpu_hours: hours of one core that this took.
     """
@@ -102,9 +108,10 @@ class Summary:
     def page(self) -> str:
         """For a reader: a page that needs nothing else."""
         parts = []
-        for title, rows in self.tables():
+        for level, (title, rows) in enumerate(self.tables()):
+            heading = f"<h2>{html.escape(title)}</h2>" if level else ""  # the first is that of the page
             cells = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in rows)
-            parts.append(f"<h2>{html.escape(title)}</h2><table>{cells}</table>" if rows else "")
+            parts.append(f"{heading}<table>{cells}</table>" if rows else "")
         head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
         title = html.escape(f"{self.kind} {self.job}")
         body = f"<main><h1>{title}</h1>{''.join(parts)}</main>"
@@ -135,7 +142,7 @@ def sum_up(url: str) -> Summary:
             if row["key"] is not None:
                 summary.keys[row["key"]] += 1
             if row["error"] is not None:
-                errors[_without_name(row["error"], row["path"])] += 1
+                errors[in_general(row["error"], row["path"])] += 1
     summary.messages, summary.errors = dict(messages.most_common(MOST_SHOWN)), dict(errors.most_common(MOST_SHOWN))
     summary.distinct_messages = len(messages)
     return summary
@@ -150,6 +157,6 @@ def write_report(url: str) -> Summary:
     return summary
 
 
-def _without_name(reason: str, path: str) -> str:
+def in_general(reason: str, path: str) -> str:
     """A reason as it is for other files too."""
-    return reason.replace(path, "the file")
+    return OF_ONE_FILE.sub("…", reason.replace(path, "the file"))

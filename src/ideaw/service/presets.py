@@ -34,7 +34,7 @@ PLAYGROUND: dict[str, Preset] = {
         Preset("mp3-64", "MP3 64", "compressed to MP3 at 64 kbit/s", "mp3"),
         Preset("mp3-32", "MP3 32", "compressed to MP3 at 32 kbit/s, which is heard", "mp3", {"kbps": 32}),
         Preset("opus-32", "Opus 32", "compressed to Opus at 32 kbit/s per channel, as in calls", "opus"),
-        Preset("cut", "Cut", "a random half, cut out of the rest", "crop"),
+        Preset("cut", "Cut", "a random half is kept, the rest is cut away", "crop"),
         Preset("noise", "Noise", "white noise 30 dB below the audio", "noise", {"snr": 30.0}),
         Preset("faster", "Faster", "played 5 % faster, pitch included", "speed"),
         Preset("tempo", "Tempo", "5 % faster at the same pitch", "tempo"),

@@ -60,6 +60,7 @@ def test_an_unmarked_file_has_no_mark_and_the_answer_says_what_was_tried(tab: Ta
     tab.page.select_option("#speeds", "none")
     assert tab.look() == "No mark found."
     assert "Looked in a recording.wav for marks of the public key, at its own speed." in tab.text("#answer-reason")
+    assert "this is what audio without a mark looks like" in tab.text("#answer-reason")
     assert "does not show that there never was one" in tab.text("#answer-note")
     assert not tab.page.is_visible("#playground")
     assert not tab.page.is_visible("#download")
@@ -89,6 +90,10 @@ def test_a_mark_with_a_key_is_read_with_that_key_only(tab: Tab, files: dict[str,
 
     tab.load(marked)
     assert tab.look() == "Found: “mine”"
+    made = tab.save(tmp_path, "#new-key")
+    assert tab.text("#key-name") == made.name
+    assert tab.mark("anew") == "Marked, and read back: “anew”"
+    assert ideaw.load(key=Key.read(made)).detect_file(tab.save(tmp_path)).message == "anew"
     tab.page.click("#no-key")
     assert tab.text("#key-name") == "the public one, that everybody has"
     assert tab.look() == "No mark found."

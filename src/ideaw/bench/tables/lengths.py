@@ -112,12 +112,16 @@ def run(
 
 
 def draw(table: Table, suffix: str) -> bytes:
-    """A picture: the share of messages read right, over the length, a line for each edit."""
+    """A picture: the shares of messages read right and of marks found, over the length, a line for each edit."""
     from ideaw.quality import plots
 
     shares = {
-        edit: [(cell.seconds, 100 * cell.right / cell.pieces) for cell in table.cells if cell.edit == edit]
-        for edit in EVERYDAY_EDITS.values()
+        edit: [
+            (cell.seconds, 100 * cell.right / cell.pieces, 100 * cell.found / cell.pieces)
+            for cell in table.cells
+            if cell.edit == edit
+        ]
+        for edit in dict.fromkeys(cell.edit for cell in table.cells)
     }
     return plots.lengths(shares, suffix)
 

@@ -5,6 +5,7 @@ import { $ } from "./elements.js";
 import { UserError } from "./errors.js";
 import * as listening from "./listening.js";
 import { measure } from "./message.js";
+import * as newKey from "./newkey.js";
 import * as playground from "./playground.js";
 import * as source from "./source.js";
 import { offer, strengths } from "./strength.js";
@@ -199,6 +200,12 @@ function connectForms() {
   $("kind").addEventListener("change", tellCapacity);
   tellKey();
   $("key").addEventListener("change", tellKey);
+  $("new-key").addEventListener("click", () => {
+    const made = newKey.makeKey();
+    newKey.choose($("key"), made);
+    newKey.keep(made);
+    tellKey();
+  });
   $("no-key").addEventListener("click", () => {
     $("key").value = "";
     tellKey();

@@ -12,6 +12,9 @@ const NOTES = {
 /** Share of the audio from which on all of it is said to be marked. */
 const MOST = 0.95;
 
+/** From this p-value on a result is nothing that audio without a mark would not give often. */
+const USUAL_P = 0.1;
+
 const SEARCHED = {
   none: "at its own speed",
   near: "at speeds within 6 % of its own",
@@ -28,7 +31,7 @@ export function answerOf(detection, search) {
   const status = /** @type {Answer["tone"]} */ (detection.status);
   const chance = probability(detection.p_value);
   if (status === "none") {
-    const usual = chance && ` Audio without a mark gives a result this strong with a probability of ${chance}.`;
+    const usual = hint(detection.p_value, chance);
     const reason = `Looked in ${search.name} for marks of ${search.key}, ${SEARCHED[search.speeds]}.${usual}`;
     return { title: "No mark found.", reason, note: NOTES.none, tone: status };
   }
@@ -99,10 +102,17 @@ function overCurve(ratio) {
   return `${Math.abs(ratio).toFixed(1)} dB ${side} the masking threshold${ratio > 0 ? ", so it may be heard" : ""}`;
 }
 
+/** @param {number | null | undefined} p @param {string} chance the same in words @returns {string} where none is found */
+function hint(p, chance) {
+  if (p == null) return "";
+  if (p >= USUAL_P) return " Nothing in it hints at one: this is what audio without a mark looks like.";
+  return ` Audio without a mark gives a result this strong with a probability of ${chance}.`;
+}
+
 /** @param {number | null | undefined} p @returns {string} empty where the server does not tell */
 function probability(p) {
   if (p == null) return "";
-  if (p >= 0.1) return `${Math.ceil(100 * p)} %`;
+  if (p >= USUAL_P) return `${Math.ceil(100 * p)} %`;
   if (p >= 1e-4) return `1 in ${Math.floor(1 / p).toLocaleString("en")}`;
   const digits = String(Math.floor(-Math.log10(p)));
   return `1 in 10${[...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("")}`;
