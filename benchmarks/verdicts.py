@@ -33,6 +33,7 @@ from ideaw.provenance.verdict import VerdictStatus
 Audio: TypeAlias = NDArray[np.float64]
 
 CUT_SECONDS = 3
+REPLACED_SECONDS = (3, 2, 1.5, 1)
 LONG_MESSAGE_LETTERS, LONG_MESSAGE_SECONDS = 60, 4
 """A message that fills more seconds than are left of it."""
 
@@ -77,6 +78,8 @@ class Forge:
             ("noise 20 dB below", "noise", {"snr": 20.0}),
             ("resampled to 24 kHz and back", "resample", {"ratio": 1.5}),
             ("5 % faster", "speed", {}),
+            ("5 % faster at the same pitch", "tempo", {}),
+            ("a semitone higher at the same tempo", "pitch", {}),
         ):
             yield Row(f"{label}, no manifest", "authentic", self._attacked(name, strengths))
         yield Row(f"cut to {CUT_SECONDS} s, no manifest", "authentic", self._cut)
@@ -87,6 +90,8 @@ class Forge:
         yield Row("mark transplanted from MP3 128 kbit/s", "copied", self._transplanted_from_mp3)
         yield Row("difference of mark and original under other audio", "none", self._difference)
         yield Row("second half replaced by other audio", "partial", self._half_replaced)
+        for seconds in REPLACED_SECONDS:
+            yield Row(f"{seconds:g} s in the middle replaced by other audio", "partial", self._replaced(seconds))
         yield Row("two issued files joined", "partial", self._joined)
         yield Row("as it was issued, registry not asked", "signed", lambda clip, _, path: _copy(clip.path, path), False)
         yield Row("manifest stripped, registry not asked", "unknown", lambda c, _, path: _write(path, c.marked), False)
@@ -125,6 +130,16 @@ class Forge:
     def _half_replaced(self, clip: Issued, other: Issued, path: Path) -> None:
         half = len(clip.marked) // 2
         _write(path, np.concatenate([clip.marked[:half], other.original[:half]]))
+
+    def _replaced(self, seconds: float) -> Callable[[Issued, Issued, Path], None]:
+        def replace(clip: Issued, other: Issued, path: Path) -> None:
+            count = round(seconds * SAMPLE_RATE)
+            start = (len(clip.marked) - count) // 2
+            samples = clip.marked.copy()
+            samples[start : start + count] = other.original[:count]
+            _write(path, samples)
+
+        return replace
 
     def _joined(self, clip: Issued, other: Issued, path: Path) -> None:
         _write(path, np.concatenate([clip.marked, other.marked]))

@@ -319,10 +319,9 @@ def _prepare(path: Path, file: BinaryIO, opening: bytes) -> tuple[int | BinaryIO
 
 def _is_tagged_flac(file: BinaryIO, opening: bytes) -> bool:
     """Whether FLAC lies behind an ID3 tag, where C2PA puts its manifests."""
-    length = tags.id3_length(opening)
-    if not length:
+    if not opening.startswith(b"ID3"):
         return False
-    file.seek(length)
+    file.seek(tags.id3_length(opening))
     return file.read(4) == b"fLaC"
 
 

@@ -78,7 +78,7 @@ class Signer:
         """C2PA's name of its signatures, such as "es256"."""
         self.chain: bytes = chain
         """The certificates, as PEM."""
-        self._key = secret
+        self._key = _as_pem(private)
         self._certificate, self._leaf = certificate, leaf
         _warn_if_exposed(Path(key))
 
@@ -147,10 +147,9 @@ def make_test_authority(folder: PathLike, expires_in: timedelta = timedelta(days
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False)
         .sign(root_key, hashes.SHA256())
     )
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    secret = key.private_bytes(pem, pkcs8, serialization.NoEncryption())
+    pem = serialization.Encoding.PEM
     made = TestAuthority(*(Path(folder) / file for file in (CHAIN_FILE, KEY_FILE, ROOTS_FILE)))
-    contents = {made.key: secret, made.chain: leaf.public_bytes(pem), made.roots: root.public_bytes(pem)}
+    contents = {made.key: _as_pem(key), made.chain: leaf.public_bytes(pem), made.roots: root.public_bytes(pem)}
     _write_all(Path(folder), contents)
     return made
 
@@ -203,6 +202,12 @@ def _parse_key(path: PathLike, content: bytes) -> Any:
         raise CredentialError(f"{path} is encrypted; give the private key without a password") from None
     except Exception:  # of several kinds, by what is wrong with the text
         raise CredentialError(f"{path} holds no private key in PEM form") from None
+
+
+def _as_pem(key: Any) -> bytes:
+    """A private key in the one form that the library that signs reads."""
+    pkcs8, unlocked = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return bytes(key.private_bytes(serialization.Encoding.PEM, pkcs8, unlocked))
 
 
 def _check_purpose(path: PathLike, certificate: x509.Certificate) -> None:

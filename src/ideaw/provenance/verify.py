@@ -129,9 +129,8 @@ class _Evidence:
             return self._verdict("authentic", f"the mark leads to {name}, and the audio is that recording", best)
         places = tuple(sorted((place for match in matches for place in match.places), key=lambda place: place.start))
         if not places:
-            return self._verdict(
-                "copied", f"the mark leads to {name}, but the audio is another recording: the mark was copied", best
-            )
+            told = f"the mark leads to {name}, but the audio is not that recording: the mark was copied"
+            return self._verdict("copied", f"{told}, unless pitch or tempo were changed", best)
         where = ", ".join(
             f"{place.start:.1f}–{place.end:.1f} s" + (f" ({written_id(place.record_id)})" if _several(places) else "")
             for place in places

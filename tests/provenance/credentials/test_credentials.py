@@ -1,20 +1,23 @@
 """Certificates and keys: what is refused, in one line, before any audio is touched; and the authority for tests."""
 
+import hashlib
 import logging
 import pickle
 import stat
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import ideaw
 from ideaw import CredentialError
 from ideaw.provenance.credentials import TestAuthority, make_test_authority, read_roots
+from ideaw.provenance.manifest import Claim, read_store, sign_digest
 
 
 def test_the_authority_for_tests_says_that_nobody_trusts_it(tmp_path: Path) -> None:
@@ -94,6 +97,50 @@ def test_a_certificate_that_is_not_for_signing_is_refused(tmp_path: Path, author
     path.write_bytes(for_web_servers.public_bytes(serialization.Encoding.PEM))
     with pytest.raises(CredentialError, match=r"not for signing documents"):
         ideaw.Signer(path, authority.key)
+
+
+ROOT_KEY = ec.generate_private_key(ec.SECP256R1())
+NEW_FORM, OLD_FORM = serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.TraditionalOpenSSL
+
+
+@pytest.mark.parametrize(
+    ("key", "form", "algorithm"),
+    [
+        (ec.generate_private_key(ec.SECP256R1()), OLD_FORM, "es256"),
+        (ec.generate_private_key(ec.SECP384R1()), NEW_FORM, "es384"),
+        (ec.generate_private_key(ec.SECP521R1()), NEW_FORM, "es512"),
+        (rsa.generate_private_key(65_537, 2_048), OLD_FORM, "ps256"),
+        (ed25519.Ed25519PrivateKey.generate(), NEW_FORM, "ed25519"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_kind_of_key_signs(
+    authority: TestAuthority, tmp_path: Path, key: Any, form: serialization.PrivateFormat, algorithm: str
+) -> None:
+    (template,) = x509.load_pem_x509_certificates(authority.chain.read_bytes())
+    own = (x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(template.subject)
+        .issuer_name(template.issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(template.not_valid_before_utc)
+        .not_valid_after(template.not_valid_after_utc)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ROOT_KEY.public_key()), False)
+    )
+    for extension in template.extensions:
+        if not isinstance(extension.value, own):
+            builder = builder.add_extension(extension.value, extension.critical)
+    chain, secret = tmp_path / "cert.pem", tmp_path / "key.pem"
+    pem = serialization.Encoding.PEM
+    chain.write_bytes(builder.sign(ROOT_KEY, hashes.SHA256()).public_bytes(pem))
+    secret.write_bytes(key.private_bytes(pem, form, serialization.NoEncryption()))
+    signer = ideaw.Signer(chain, secret)
+    assert signer.algorithm == algorithm
+    store = sign_digest(hashlib.sha256(b"audio").digest(), "audio/ogg", Claim(7, "recorded"), signer)
+    assert read_store(store, b"audio").state == "valid"
+    assert read_store(store, b"other").of_other_bytes
 
 
 def test_a_signer_keeps_its_key_to_itself(

@@ -147,7 +147,7 @@ def test_a_transplanted_mark_is_called_copied(
         assert marker.detect(forged, SAMPLE_RATE).message == id_message(theirs.id)
         verdict = verify(forged)
         assert (verdict.status, verdict.record_id, verdict.segments) == ("copied", theirs.id, ())
-        assert "the audio is another recording: the mark was copied" in verdict.reason
+        assert "the audio is not that recording: the mark was copied" in verdict.reason
 
 
 def test_one_id_in_two_files_is_authentic_in_one(
