@@ -11,6 +11,7 @@ from typing import Any
 import deep_tables
 import file_tables
 import make_results
+import provenance_tables
 import result_tables as tables
 import stream_tables
 import verdict_tables
@@ -47,7 +48,8 @@ def preset_table(name: str) -> list[str] | None:
     ]
     heads = ["after", "clips", "message right, % (95 %)", "mark seen, %", "wrong message, %", "false alarms, %"]
     count = f"{table['clips']} clips of {table['seconds']:g} s at {table['rate']} Hz"
-    return [*tables.markdown(heads, rows), "", f"`ideaw bench {name}`: {count}, {table['system']}."]
+    skipped = "".join(f" Not measured: {label} ({why})." for label, why in table["skipped"].items())
+    return [*tables.markdown(heads, rows), "", f"`ideaw bench {name}`: {count}, {table['system']}.{skipped}"]
 
 
 def _share(share: tables.Result | None) -> str:
@@ -88,6 +90,8 @@ EVIDENCE: dict[str, Evidence] = {
     "stream": Evidence(stream_tables.stream_table, ("stream.json",)),
     "security": Evidence(tables.security_table, ("security",)),
     "verdicts": Evidence(verdict_tables.verdicts_table, ("verdicts.json",)),
+    "fingerprint": Evidence(provenance_tables.fingerprint_table, ("fingerprint.json",)),
+    "other-audio": Evidence(provenance_tables.other_audio_table, ("fingerprint.json",)),
     "containers": Evidence(file_tables.containers_table, ("containers.json",)),
 }
 """Name in the report → what it shows."""

@@ -56,9 +56,9 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("security",),
     ),
     "Proof of origin": (
-        "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries. A verdict is "
-        "as good as the registry that is asked.",
-        ("verdicts",),
+        "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries, and how "
+        "well fingerprints tell recordings apart. A verdict is as good as the registry that is asked.",
+        ("verdicts", "fingerprint", "other-audio"),
     ),
     "Files": ("What stays of a file besides its samples.", ("containers",)),
 }
@@ -83,6 +83,8 @@ TITLES = {
     "stream": "Latency and time",
     "security": "Threats",
     "verdicts": "Verdicts by what was done",
+    "fingerprint": "Fingerprints: recordings that were missed, by edit and length",
+    "other-audio": "Fingerprints: other audio that was taken for a recording",
     "containers": "By format",
 }
 
