@@ -37,8 +37,8 @@ def test_the_page_says_where_a_recording_comes_from(
     tab.load(copied)
     assert not tab.page.is_visible("#verdict")
     tab.look()
-    assert tab.text("#verdict-title").startswith("A copied mark")
-    assert "another recording" in tab.text("#verdict-reason")
+    assert tab.text("#verdict-title") == "A copied mark."
+    assert "the mark was copied" in tab.text("#verdict-reason")
     assert "There is none in this file." in tab.text("#verdict-facts")
 
 

@@ -6,7 +6,7 @@ import { $ } from "./elements.js";
 const TITLES = {
   authentic: ["Authentic", "found"],
   partial: ["Authentic in part", "unreadable"],
-  copied: ["A copied mark: this is another recording", "unreadable"],
+  copied: ["A copied mark", "unreadable"],
   signed: ["Signed, and not known here", "unreadable"],
   unknown: ["Marked, origin unknown", "unreadable"],
   unreadable: ["Marked, but not readable", "unreadable"],
