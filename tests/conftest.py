@@ -35,6 +35,7 @@ def strings(music: NDArray[np.float32]) -> NDArray[np.float32]:
     return soxr.resample(music[:, 0], 44_100, SAMPLE_RATE)[: 6 * SEGMENT_SAMPLES]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together in one process that share an expensive fixture of their module, and start with those."""
     for item in items:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 matrix = importlib.import_module("container_matrix")
 sys.path.pop(0)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.slow]
 
 LEAST_CELLS = 60
 
@@ -40,7 +40,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return make
 
 
-@pytest.mark.xdist_group("containers")
 @pytest.mark.parametrize("cell", matrix.CELLS, ids=lambda cell: f"{cell.subject}: {cell.kind}")
 def test_metadata_stays(files: Files, cell: matrix.Cell) -> None:
     missing = matrix.missing_program(matrix.SUBJECTS[cell.subject], cell)

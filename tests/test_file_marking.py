@@ -109,6 +109,17 @@ def test_no_mark_is_put_over_another_unasked(marker: ideaw.Marker, tmp_path: Pat
     ideaw.load(key=other, threads=1).embed_file(once, twice, "you")  # whose key it does not know
 
 
+def test_no_mark_is_put_over_one_of_the_other_layer_unasked(
+    marker: ideaw.Marker, tmp_path: Path, speech: NDArray[np.float32]
+) -> None:
+    sf.write(tmp_path / "in.wav", np.tile(speech, 4), 16_000)  # a deep mark that nobody expects needs its time
+    marker.embed_file(tmp_path / "in.wav", tmp_path / "deep.wav", "deep", layers="deep")
+    for layers in ("fast", "deep"):
+        with pytest.raises(ideaw.AlreadyMarkedError, match='carries the mark "deep" already, of the public key'):
+            marker.embed_file(tmp_path / "deep.wav", tmp_path / "twice.wav", "two", layers=layers)
+    assert not (tmp_path / "twice.wav").exists()
+
+
 # From and to anything
 
 

@@ -24,7 +24,7 @@ for name in ideaw.model_names():
 print(ideaw.__file__)
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("package"), pytest.mark.slow]
 
 
 def run(*command: object, cwd: Path) -> str:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from ideaw.audio import atomic
 from ideaw.audio.blocks import Progress, run_stage, with_progress
@@ -23,11 +24,12 @@ from ideaw.audio.write import (
     stored_companding,
     stored_step,
 )
-from ideaw.detector import Detector
 from ideaw.engine.gain import MarkLevel
 from ideaw.errors import AlreadyMarkedError, LostMarkError
 from ideaw.keys import PUBLIC, Key
+from ideaw.layered_detector import LayeredDetector
 from ideaw.layered_embedder import EmbedRequest
+from ideaw.layers import Layer
 from ideaw.payload.message import Message
 from ideaw.read_back import ReadBack
 
@@ -99,10 +101,10 @@ class FileMarking:
             check_place(target, self.overwrite)
 
     def _search(self, source: Path, track: int, progress: Progress | None) -> None:
-        """Raise `AlreadyMarkedError` if one of the respected keys has marked a sound already."""
+        """Raise `AlreadyMarkedError` if one of the respected keys has marked a sound already, in whatever layer."""
         with open_audio(source, track) as opened:
             rate, channels, length = opened.rate, opened.channels, opened.num_samples
-        detector = Detector(self.request.network, self.respected, "none")
+        detector = LayeredDetector(self.request.network, self.respected, get_args(Layer), "none", ())
         found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
         if found.message is not None:
             owner = "the public key" if found.key == PUBLIC.fingerprint else f"the key {found.key}"

@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +112,5 @@ def test_a_terminal_has_a_table_that_is_gone_in_the_end() -> None:
     out = Terminal()
     with show_progress(counted(Plan(20, 14)), out) as progress:
         progress.update([], None)
-        time.sleep(0.3)
     for name in progress.cells():
         assert name.split()[0] in out.getvalue()

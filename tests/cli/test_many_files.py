@@ -59,6 +59,15 @@ def test_outputs_in_a_folder_that_is_marked_are_left_out(album: Path) -> None:
     assert sorted(path.name for path in (album / "marked").rglob("*.*")) == ["one.wav", "two.flac"]
 
 
+@pytest.mark.slow
+def test_a_coding_that_cannot_be_kept_is_another_file_and_a_line(tmp_path: Path, speech: NDArray[np.float32]) -> None:
+    sf.write(tmp_path / "dictated.wav", speech[:32_000], 16_000, subtype="IMA_ADPCM")
+    line = "ideaw: IMA ADPCM in WAV cannot be written; what is marked becomes .flac\n"
+    ran = run("embed", tmp_path / "dictated.wav", "--into", tmp_path / "marked", "-m", "hey")
+    assert (ran.code, ran.err) == (0, line)
+    assert [path.name for path in (tmp_path / "marked").iterdir()] == ["dictated.wav.flac"]
+
+
 def test_requests_that_cannot_be_meant_are_refused(tmp_path: Path, album: Path, spoken: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "one.wav").write_bytes((album / "one.wav").read_bytes())

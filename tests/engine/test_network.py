@@ -231,7 +231,7 @@ def test_without_a_number_all_cores_are_used(network: Network) -> None:
 def test_parts_are_worked_on_at_once_and_come_back_in_order(network: Network, threads: int) -> None:
     threaded = Network(network.files, threads)
     assert threaded.workers == min(threads, MAX_WORKERS)
-    meeting, names = Barrier(threaded.workers, timeout=10), set()
+    meeting, names = Barrier(threaded.workers, timeout=60), set()
 
     def work(item: int) -> int:
         meeting.wait()
@@ -403,7 +403,7 @@ def test_a_child_does_not_wait_for_its_parents_threads(network: Network, host: N
     answers = context.Queue()
     child = context.Process(target=_locate_in_child, args=(threaded, host, answers), daemon=True)
     try:
-        assert entered.wait(10)
+        assert entered.wait(60)
         child.start()
         threads, childs_code = answers.get(timeout=60)
     finally:

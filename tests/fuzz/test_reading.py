@@ -35,7 +35,7 @@ print(json.dumps(["megabytes", int(peak.split()[1]) // 1024]))
 
 def read_all(folder: Path) -> dict[str, object]:
     """What became of each file in a folder."""
-    done = subprocess.run([sys.executable, "-c", READER, str(folder)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", READER, str(folder)], capture_output=True, text=True, timeout=300)
     outcomes = dict(json.loads(line) for line in done.stdout.splitlines())
     assert done.returncode == 0, f"stopped after {list(outcomes)[-1:]}: {done.stderr[-2000:]}"
     return outcomes

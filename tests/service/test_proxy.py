@@ -29,9 +29,12 @@ from ideaw.service.proxy.transcode import Decoder, Encoder
 
 from .conftest import PATIENCE_SECONDS, Running, started, wait_until
 
+pytestmark = pytest.mark.xdist_group("proxy")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "speech_server.py"
 RATE = 24_000
 MAX_DELAY_SECONDS = 0.2
+MAX_BITRATE_CHANGE = 0.25
 PRIMING_SAMPLES = {"mp3": 1105, "aac": 1024, "opus": 0, "flac": 0}
 """Samples by which an encoder shifts what it is given."""
 
@@ -85,7 +88,8 @@ def test_compressed_audio_is_marked_as_it_comes(
     latency = AAC_LATENCY_SECONDS if name == "aac" else COMPRESSED_LATENCY_SECONDS
     marking = CompressedMarker(partial(marker.open_stream, message="ab12", latency=latency), name)
     before, after, given, came, longest, out = Decoder(name), Decoder(name), 0, 0, 0, b""
-    for piece in encoded(name, samples, rate):
+    pieces = encoded(name, samples, rate)
+    for piece in pieces:
         given += sum(map(len, before.push(piece)))
         marked = marking.push(piece)
         out += marked
@@ -98,6 +102,7 @@ def test_compressed_audio_is_marked_as_it_comes(
     assert result_rate == rate
     assert len(result) / rate == pytest.approx(len(samples) / rate, abs=0.2)
     assert marker.detect(result, rate).message == "ab12"
+    assert len(out) == pytest.approx(sum(map(len, pieces)), rel=MAX_BITRATE_CHANGE)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ move every loud sample by one step. MP3 gets what LAME leaves out: ID3 tags in U
 import contextlib
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,9 @@ from ideaw.audio.samples import as_integers
 MAX_MP3_LEVEL = 0.999
 """Compression level that stands for 1, the lowest bitrate, which libsndfile refuses for MP3."""
 
+SNDFILE_SYSTEM_ERROR = 2
+"""libsndfile's number for whatever the system refuses."""
+
 
 class SndfileEncoder:
     """Writes samples through libsndfile."""
@@ -36,7 +40,8 @@ class SndfileEncoder:
 
     def write(self, block: NDArray[np.floating]) -> None:
         """Append `(n, channels)` floats, at most `CODEC_BLOCK_SAMPLES` at a time."""
-        self._sound.write(_as_stored(block, self._encoding.subtype))
+        with _system_errors(self._temporary):
+            self._sound.write(_as_stored(block, self._encoding.subtype))
 
     def finish(self) -> None:
         """Write what comes last: the header's lengths, and what comes before the frames of an MP3."""
@@ -59,6 +64,18 @@ class SndfileEncoder:
         """Close a file that will not be needed."""
         with contextlib.suppress(sf.SoundFileError):
             self._sound.close()
+
+
+@contextlib.contextmanager
+def _system_errors(path: Path) -> Iterator[None]:
+    """Raise the system's own error, a full disk say, which libsndfile only calls "System error"."""
+    try:
+        yield
+    except sf.LibsndfileError as problem:
+        if problem.code == SNDFILE_SYSTEM_ERROR:
+            with path.open("ab") as file:
+                file.write(bytes(io.DEFAULT_BUFFER_SIZE))
+        raise
 
 
 def _open(path: Path, rate: int, channels: int, encoding: Encoding) -> sf.SoundFile:

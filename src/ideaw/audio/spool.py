@@ -5,6 +5,7 @@ Decoders seek, and what is written is read back before it is handed over, so bot
 
 import contextlib
 import io
+import logging
 import os
 import shutil
 import tempfile
@@ -16,6 +17,8 @@ from ideaw.audio import atomic
 from ideaw.audio.formats import FORMATS, SOUND_CONTAINERS, Encoding, PathLike
 from ideaw.audio.read import open_audio
 from ideaw.errors import FileError, IdeawError, error_reason
+
+_logger = logging.getLogger("ideaw")
 
 SPOOL = Path(tempfile.gettempdir()) / "audio"
 """Names the disk on which content without a place of its own is kept meanwhile."""
@@ -85,7 +88,7 @@ def as_paths(source: AudioInput, target: AudioOutput) -> Iterator[tuple[Path, Pa
 def extension_for(encoding: Encoding, suffix: str) -> str:
     """The extension of a marked file in the format of its source: the source's own, or one that can hold its coding.
 
-    What cannot be written as it is becomes WAV or, if it was WAV, FLAC.
+    What cannot be written as it is becomes WAV or, if it was WAV, FLAC; a warning says so.
     """
     if encoding.container in SOUND_CONTAINERS:
         own = [suffix] if suffix in FORMATS else []
@@ -94,5 +97,9 @@ def extension_for(encoding: Encoding, suffix: str) -> str:
     own = [suffix] if suffix in FORMATS else []
     by_container = [name for name in (*own, *FORMATS) if encoding.container in FORMATS[name].containers]
     fitting = [name for name in (*by_container, *own, *FORMATS) if encoding.subtype in FORMATS[name].subtypes]
-    others = [name for name in (".wav", ".flac") if encoding.container not in FORMATS[name].containers]
-    return (fitting or others)[0]
+    if fitting:
+        return fitting[0]
+    other = next(name for name in (".wav", ".flac") if encoding.container not in FORMATS[name].containers)
+    coding = encoding.subtype.replace("_", " ")
+    _logger.warning("%s in %s cannot be written; what is marked becomes %s", coding, encoding.container, other)
+    return other

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    logging.getLogger("ideaw").addHandler(console.WarningLines())
+    logging.getLogger("ideaw").addHandler(console.warning_lines)
     try:
         app(args=arguments, prog_name="ideaw")
     except IdeawError as problem:

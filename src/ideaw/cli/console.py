@@ -57,6 +57,10 @@ class WarningLines(logging.Handler):
         complain(record.getMessage())
 
 
+warning_lines = WarningLines()
+"""For the library's logger, which takes it once, however often commands are run."""
+
+
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:
     """A table; the columns named in `numbers` are set flush right."""
     from rich.box import SIMPLE_HEAD

@@ -155,16 +155,17 @@ class _Marking:
 
     def describe(self, answer: dict[str, Any]) -> str:
         """The same for people."""
-        lowest = (
-            "before it is coded"
-            if answer["lowest_snr"] is None
-            else f"lowest SNR of a second {answer['lowest_snr']:.1f} dB"
-        )
         level = describe_level(answer["snr"], answer["audibility"])
-        how = level if "fast" in self.layers else "at a level set by hearing"
-        both = len(self.layers) > 1
-        deep = ", in a deep layer too" if both else ", in the deep layer" if "deep" in self.layers else ""
-        return f"{answer['file']}: holds {Message(self.content)}, {how}{deep}, {lowest}"
+        how = [level if "fast" in self.layers else "at a level set by hearing"]
+        if "deep" in self.layers:
+            how.append("in a deep layer too" if len(self.layers) > 1 else "in the deep layer")
+        if answer["lowest_snr"] is not None:
+            how.append(f"lowest SNR of a second {answer['lowest_snr']:.1f} dB")
+        elif answer["file"] != str(sources.PIPE):
+            how.append("before it is coded")
+        if not self.verify:
+            how.append("not read back")
+        return f"{answer['file']}: {'holds' if self.verify else 'was given'} {Message(self.content)}, {', '.join(how)}"
 
     def _mark_piped(self, source: Path, target: Path, progress: Progress | None) -> MarkLevel:
         """Mark what came through a pipe; bare PCM goes out as bare PCM."""

@@ -177,15 +177,21 @@ class CompressedMarker(ByteMarker):
         out = b"".join(self._mark(samples) for samples in self._decoder.finish())
         if self._stream is None:
             raise AudioError(f"there is no {self._name} in the audio")
-        return bytes(out + self._encoder.push(self._stream.flush()) + self._encoder.finish())
+        out += self._encode(self._stream.flush(), self._stream.rate)
+        return out if self._encoder is None else bytes(out + self._encoder.finish())
 
     def _mark(self, samples: NDArray[Any]) -> bytes:
-        if self._stream is None:
-            from ideaw.service.proxy.transcode import Encoder
-
-            rate = self._decoder.rate
-            self._encoder = Encoder(self._name, rate, samples.shape[1], samples.dtype, self._decoder.kbps)
-            self._stream = self._open(rate)
+        self._stream = self._stream or self._open(self._decoder.rate)
         if self._decoder.rate != self._stream.rate:
             raise AudioError(f"the rate changed from {self._stream.rate} to {self._decoder.rate} Hz")
-        return bytes(self._encoder.push(self._stream.push(samples)))
+        return self._encode(self._stream.push(samples), self._stream.rate)
+
+    def _encode(self, marked: NDArray[Any], rate: int) -> bytes:
+        """The encoder begins with the first marked samples: by then many frames have told the bitrate."""
+        if not len(marked):
+            return b""
+        if self._encoder is None:
+            from ideaw.service.proxy.transcode import Encoder
+
+            self._encoder = Encoder(self._name, rate, marked.shape[1], marked.dtype, self._decoder.kbps)
+        return bytes(self._encoder.push(marked))

@@ -49,7 +49,14 @@ STREAM_FORMATS = {
         constant_bitrate=True,
     ),
     "aac": Format("aac", "aac", "adts"),
-    "opus": Format("opus", "libopus", "ogg", {"page_duration": "20000"}, {"frame_duration": "20"}, rate=48_000),
+    "opus": Format(
+        "opus",
+        "libopus",
+        "ogg",
+        {"page_duration": "20000"},
+        {"frame_duration": "20", "vbr": "constrained"},  # else tonal speech gets twice what is asked for
+        rate=48_000,
+    ),
     "flac": Format("flac", "flac", "flac"),
 }
 """By the names of `/v1/audio/speech`."""
