@@ -98,10 +98,14 @@ EVIDENCE: dict[str, Evidence] = {
 
 
 def figures() -> str:
-    """The JSON text that the package carries."""
+    """The JSON text that the package carries, one line for each table."""
     made, now = make_results.read_stamps(), stamp()
-    content = {"source": now, "figures": {name: _figure(evidence, made, now) for name, evidence in EVIDENCE.items()}}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    lines = [f"{json.dumps(name)}: {_json(_figure(evidence, made, now))}" for name, evidence in EVIDENCE.items()]
+    return f'{{"source": {_json(now)}, "figures": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _figure(evidence: Evidence, made: dict[str, Stamp], now: Stamp) -> dict[str, Any]:
