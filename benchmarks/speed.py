@@ -7,7 +7,7 @@ DIR holds the environments of the peers, as `make peers` makes them in `.peers`;
 system runs in a process of its own, and they take turns: ours, a peer, the next, ours again. Ratios are medians over
 the turns, so a machine that is busy now and then slows all of them. Where weights are not packaged, random ones are
 taken, which take as long. With --baseline only this checkout and the other one, run by its own .venv, take turns, and
-the ratio new/old of their medians is printed.
+the ratio new/old of their medians is printed, by the wall clock and of CPU time.
 """
 
 import argparse
@@ -184,7 +184,7 @@ def _compare_checkouts(baseline: Path, lengths: Iterable[float], threads: Iterab
 
     Both are asked in turns, the order changing every time, so that neither is always the second.
     """
-    print("task                                audio   seconds threads     new       old   new/old")
+    print("task                                audio   seconds threads     new       old   new/old  of CPU time")
     with tempfile.TemporaryDirectory() as folder:
         for seconds in lengths:
             sounds = _sounds(Path(folder), seconds)
@@ -193,14 +193,18 @@ def _compare_checkouts(baseline: Path, lengths: Iterable[float], threads: Iterab
                 for audio in ("mono", "stereo"):
                     for task, (name, sound) in TASKS.items():
                         request = {"task": name, "file": str(sounds[f"{sound} {audio}"]), "timed": True}
-                        walls: dict[str, list[float]] = {which: [] for which in workers}
+                        turns: dict[str, list[dict[str, float]]] = {which: [] for which in workers}
                         for turn in range(repeats + 1):
                             for which in ("new", "old") if turn % 2 else ("old", "new"):
-                                wall = workers[which].ask(**request)["wall"]
-                                walls[which] += [wall] if turn else []  # the first turn warms up
-                        new, old = (median(walls[which]) for which in ("new", "old"))
+                                cost = workers[which].ask(**request)
+                                turns[which] += [cost] if turn else []  # the first turn warms up
+                        (new, old), (cpu, old_cpu) = (
+                            (median(cost[clock] for cost in turns[which]) for which in ("new", "old"))
+                            for clock in ("wall", "cpu")
+                        )
                         print(
-                            f"{task:35} {audio:7} {seconds:7g} {count:7} {new:7.3f} s {old:7.3f} s {new / old:8.3f}",
+                            f"{task:35} {audio:7} {seconds:7g} {count:7} {new:7.3f} s {old:7.3f} s {new / old:8.3f} "
+                            f"{cpu / old_cpu:8.3f}",
                             flush=True,
                         )
                 for worker in workers.values():

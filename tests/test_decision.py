@@ -18,7 +18,7 @@ from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network
 from ideaw.engine.search import MarkedStretch
 from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
-from ideaw.hypotheses import Hypothesis, count_hypotheses
+from ideaw.hypotheses import SPEED_RATIO, Hypothesis, count_hypotheses
 from ideaw.keys import PUBLIC, Key
 from ideaw.modem.channel import KeyChannels
 from ideaw.payload.message import Message
@@ -119,7 +119,9 @@ def test_a_stretch_tells_what_and_where_and_whose(network: Network) -> None:
         assert np.array_equal(np.array(answer.bit_confidence) > 0, bits > 0)
 
 
-@pytest.mark.parametrize(("seconds", "speed", "expected"), [(6, 1.05, 1.05 * 64 / 65), (2, 1.05, 1.05), (6, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("seconds", "speed", "expected"), [(6, 1.05, 1.05 / SPEED_RATIO), (2, 1.05, 1.05), (6, 1.0, 1.0)]
+)
 def test_seconds_tell_what_the_speed_leaves_over(network: Network, seconds: int, speed: float, expected: float) -> None:
     stretch = _stretch(network, _llrs(network, "hey", seconds))
     longer = replace(stretch, starts=stretch.starts + np.arange(seconds), last=stretch.last + seconds)

@@ -408,14 +408,14 @@ def test_several_keys_are_tried_at_once(marker: ideaw.Marker, strings: NDArray[n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("speed", "speeds"), [(1.04, "near"), (0.955, "near"), (0.81, "all")])
+@pytest.mark.parametrize("speed", [0.81, 0.9, 1.04, 1.1, 1.24])
 def test_audio_that_was_played_faster_or_slower_is_found(
-    marker: ideaw.Marker, marked: NDArray[np.float32], speed: float, speeds: str
+    marker: ideaw.Marker, marked: NDArray[np.float32], speed: float
 ) -> None:
     played = soxr.resample(marked[32_000:], 16_000 * speed, 16_000)
-    found = marker.detect(played, 16_000, speeds=speeds)  # type: ignore[arg-type]
+    found = marker.detect(played, 16_000)
     assert found.message == "hey"
-    assert found.speed == pytest.approx(speed, rel=0.006)
+    assert found.speed == pytest.approx(speed, rel=0.005)
     assert found.segments[0].start < 0.2
     assert found.segments[-1].end == pytest.approx(4 / speed, abs=0.2)
     assert f"played {found.speed:.3g} times as fast" in str(found)

@@ -20,7 +20,15 @@ from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.search import CHUNK_HOPS, KeepEvidence, MarkedStretch, Search
 from ideaw.engine.significance import CANDIDATE_P, FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import IdeawError
-from ideaw.hypotheses import Hypothesis, Screening, check_speeds, count_hypotheses, excerpt_for
+from ideaw.hypotheses import (
+    DEFAULT_SPEEDS,
+    SPEED_RATIO,
+    Hypothesis,
+    Screening,
+    check_speeds,
+    count_hypotheses,
+    excerpt_for,
+)
 from ideaw.keys import Key
 from ideaw.listening import (
     EVERYTHING,
@@ -108,7 +116,7 @@ class Detector:
         IdeawError: there are no keys, or `speeds` is not known.
     """
 
-    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = "near", layers: int = 1) -> None:
+    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = DEFAULT_SPEEDS, layers: int = 1) -> None:
         network.require_locating_code()
         if not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
@@ -325,14 +333,14 @@ def _rank(detection: Detection) -> tuple[bool, float]:
 def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     """The playback speed of a stretch that was found at the hypothesis `speed`, refined by the spacing of its seconds.
 
-    Starts are rounded to hops (1.6 % of a second), so a few seconds cannot refine it. A mark that is found at speed 1
-    is reported at speed 1.
+    Starts are rounded to hops (1.6 % of a second): a few seconds cannot refine it, and the hypothesis is right within
+    a step of the grid. A mark that is found at speed 1 is reported at speed 1.
     """
     seconds = np.concatenate([[0], np.rint(np.diff(stretch.starts) / FRAMES_PER_SECOND).cumsum()])
     if speed == 1 or len(seconds) < MIN_SPEED_SECONDS:
         return speed
     hops, _ = np.polyfit(seconds, stretch.starts, 1, w=np.maximum(stretch.scores, 0))
-    return float(speed * FRAMES_PER_SECOND / hops)
+    return float(speed * np.clip(FRAMES_PER_SECOND / hops, 1 / SPEED_RATIO, SPEED_RATIO))
 
 
 def _segments(stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, speed: float) -> list[Segment]:

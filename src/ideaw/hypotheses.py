@@ -1,7 +1,8 @@
 """Hypotheses besides the mix at its own speed: channels searched apart, and audio played faster or slower.
 
 A full search under every hypothesis would cost minutes. They are therefore screened on an excerpt, the loudest seconds:
-only a hypothesis under which the excerpt shows a locating code is searched in full.
+only a hypothesis under which the excerpt shows a locating code is searched in full. Channels are screened with the
+network, speeds without it (`engine/speed_scan.py`).
 """
 
 import math
@@ -18,33 +19,33 @@ from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.engine.correlate import find_tracks
 from ideaw.engine.features import ChunkFeatures
 from ideaw.engine.network import Network
+from ideaw.engine.response import code_template
 from ideaw.engine.significance import CANDIDATE_P
+from ideaw.engine.speed_scan import accident_p, line_spectrum, scan_speeds
 from ideaw.errors import IdeawError
 from ideaw.modem.channel import KeyChannels
 
 Speeds = Literal["none", "near", "all"]
 
-SPEED_RATIO = 1.008
-"""Ratio of neighbouring speeds: a faint mark under few, pure tones is found up to 0.4 % off its true speed, one under
-noise and speech up to 1 % (E70)."""
+DEFAULT_SPEEDS: Speeds = "all"
+
+SPEED_RATIO = 1.002
+"""Ratio of neighbouring speeds: what lies between two is off by half a bin at most, and over the excerpt by a sixth
+of a tile."""
 
 SPEED_GRID: dict[Speeds, tuple[float, ...]] = {
     "none": (),
-    "near": tuple(SPEED_RATIO**k for k in range(-8, 8) if k),
-    "all": tuple(SPEED_RATIO**k for k in range(-28, 29) if k),
+    "near": tuple(SPEED_RATIO**k for k in range(-31, 31) if k),
+    "all": tuple(SPEED_RATIO**k for k in range(-112, 113) if k),
 }
 """Speeds that are tried where nothing was found: within 6 %, or from 0.8 to 1.25."""
 
-SPEED_REFINEMENTS = tuple(1 + k / 500 for k in (-6, -5, -3, -2, -1, 1, 2, 3, 5, 6))
-"""Factors that are tried around the best speed of the grid, besides its neighbours: evidence peaks within 0.2 % of the
-true speed and then falls to a plateau, on which the next speed but one may look better than the nearest."""
+SCREENED_SECONDS, MAX_EXCERPT_SAMPLES = 10, 4_000_000
+"""Seconds that are screened, more than one because codecs leave little in each; fewer where that would exceed
+MAX_EXCERPT_SAMPLES, of all channels together."""
 
-SPEED_EXCERPT_SECONDS = 1.25
-"""Seconds that are analysed at every speed: at least one whole second of any mark."""
-
-CHANNEL_EXCERPT_SECONDS, MAX_EXCERPT_SAMPLES = 10, 4_000_000
-"""Seconds whose channels are analysed apart, more than one because codecs leave little in each; fewer where that would
-exceed MAX_EXCERPT_SAMPLES, of all channels together."""
+MIN_EXCERPT_SECONDS = 1.25
+"""Seconds that are screened at least: one whole second of any mark."""
 
 MIN_DIFFERENCE_ENERGY = 1e-4
 """Share of the loudest channel's energy, −40 dB, that must be in some channel and not in the mix to analyse them."""
@@ -78,9 +79,9 @@ def check_speeds(speeds: str) -> Speeds:
 
 
 def count_hypotheses(channels: int, speeds: Speeds) -> int:
-    """Number of hypotheses: the mix, all channels together and each alone, and every speed with its refinements."""
+    """Number of hypotheses: the mix, all channels together and each alone, and every speed."""
     apart = 1 + channels if channels > 1 else 0
-    return 1 + apart + len(SPEED_GRID[speeds]) * (1 + len(SPEED_REFINEMENTS))
+    return 1 + apart + len(SPEED_GRID[speeds])
 
 
 class LoudestExcerpt:
@@ -118,9 +119,9 @@ class LoudestExcerpt:
 
 
 def excerpt_for(rate: int, channels: int) -> LoudestExcerpt:
-    """What collects an excerpt that is long enough to analyse channels apart."""
-    seconds = min(CHANNEL_EXCERPT_SECONDS, MAX_EXCERPT_SAMPLES // (rate * channels))
-    return LoudestExcerpt(rate, max(SPEED_EXCERPT_SECONDS, seconds))
+    """What collects the excerpt that is screened."""
+    seconds = min(SCREENED_SECONDS, MAX_EXCERPT_SAMPLES // (rate * channels))
+    return LoudestExcerpt(rate, max(MIN_EXCERPT_SECONDS, seconds))
 
 
 @dataclass(frozen=True)
@@ -137,63 +138,43 @@ class Screening:
         """The hypotheses that deserve a full search, besides the mix at its own speed."""
         if not self.excerpt.any():
             return
+        resampled = soxr.resample(self.excerpt.astype(np.float32), self.rate, SAMPLE_RATE, quality=SOXR_QUALITY)
         apart = differ_from_mix(self.excerpt)
         if apart:
-            best, p = self._best_channels()
+            best, p = self._best_channels(resampled)
             if p < CANDIDATE_P:
                 yield Hypothesis(best)
-        if self.speeds != "none":
+        if self.speeds != "none" and self.network.response is not None:
             channels = tuple(range(self.excerpt.shape[1])) if apart else None
-            speed, p = self._best_speed(Hypothesis(channels).select(self.excerpt))
+            speed, p = self._best_speed(Hypothesis(channels).select(resampled), self.network.response)
             if p < CANDIDATE_P:
                 yield Hypothesis(channels, speed)
 
-    def _best_channels(self) -> tuple[tuple[int, ...], float]:
-        """The channels that most likely hold a locating code, all or one, and the p-value of that.
+    def _best_channels(self, audio: NDArray[np.float32]) -> tuple[tuple[int, ...], float]:
+        """The channels of `(n, channels)` at 16 kHz that most likely hold a locating code, all or one, and the p-value.
 
         Channels are strongly correlated, so this screening does not correct for their number; the detector's
         `TrialCounter` does.
         """
-        every = tuple(range(self.excerpt.shape[1]))
-        features = ChunkFeatures(self.network, self._at_speed(self.excerpt))
+        every = tuple(range(audio.shape[1]))
+        features = ChunkFeatures(self.network, audio)
         options = (every, *((channel,) for channel in every))
         log_p = {option: self._least_log_p(features.codes[list(option)].sum(0)) for option in options}
         best = min(options, key=log_p.__getitem__)
-        return best, self._probability(log_p[best])
+        return best, min(1.0, len(self.keys) * math.exp(log_p[best]))
 
-    def _best_speed(self, audio: NDArray[np.floating]) -> tuple[float, float]:
-        """The speed at which `(n, channels)` were most likely played, and the p-value of that."""
-        loudest = LoudestExcerpt(self.rate, SPEED_EXCERPT_SECONDS)
-        loudest.push(audio)
-        log_p = self._log_p_at(SPEED_GRID[self.speeds], loudest.samples)
-        coarse = min(log_p, key=log_p.__getitem__)
-        if self._probability(log_p[coarse], len(log_p)) < 1:
-            log_p |= self._log_p_at([coarse * factor for factor in SPEED_REFINEMENTS], loudest.samples)
-        best = min(log_p, key=log_p.__getitem__)
-        return best, self._probability(log_p[best], len(log_p))
-
-    def _log_p_at(self, speeds: Sequence[float], audio: NDArray[np.floating]) -> dict[float, float]:
-        """The least `log_p` of `(n, channels)` at each speed; they are heard side by side, as if they were channels."""
-        versions = [self._at_speed(audio, speed) for speed in speeds]
-        longest = max(map(len, versions))
-        together = np.concatenate([np.pad(played, ((0, longest - len(played)), (0, 0))) for played in versions], 1)
-        codes = ChunkFeatures(self.network, together).codes
-        streams = codes.reshape(len(versions), -1, *codes.shape[1:]).sum(1)
-        return dict(zip(speeds, map(self._least_log_p, streams), strict=True))
-
-    def _at_speed(self, audio: NDArray[np.floating], speed: float = 1.0) -> NDArray[np.float32]:
-        """`(n, channels)` resampled to 16 kHz with a playback speed of `speed` undone."""
-        resampled = soxr.resample(audio.astype(np.float32), self.rate / speed, SAMPLE_RATE, quality=SOXR_QUALITY)
-        return np.asarray(resampled)
+    def _best_speed(self, audio: NDArray[np.floating], response: NDArray[np.float32]) -> tuple[float, float]:
+        """The speed at which `(n, channels)` at 16 kHz were most likely played, and the p-value of that."""
+        speeds = SPEED_GRID[self.speeds]
+        templates = [code_template(response, channels.code_stream) for channels in self.keys]
+        scores = scan_speeds(line_spectrum(audio.astype(np.float32)), templates, speeds)
+        best = np.unravel_index(scores.argmax(), scores.shape)
+        return speeds[best[0]], accident_p(float(scores[best]), scores.size)
 
     def _least_log_p(self, stream: NDArray[np.float32]) -> float:
         """The least `log_p` of any key's locating code in (hops, freq_tiles) of a stream."""
         tracks = (track for channels in self.keys for track in find_tracks(stream, channels))
         return min((track.log_p for track in tracks), default=0.0)
-
-    def _probability(self, log_p: float, tried: int = 1) -> float:
-        """Union bound over the keys and the number of attempts `tried`."""
-        return min(1.0, tried * len(self.keys) * math.exp(log_p))
 
 
 def differ_from_mix(audio: NDArray[np.floating]) -> bool:

@@ -16,11 +16,14 @@ from ideaw.detector import MIN_STREAM_ANSWER_SECONDS, Detector, reported_p
 from ideaw.engine.network import Network, single_threaded_blas
 from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import IdeawError, MessageError
-from ideaw.hypotheses import check_speeds
+from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds, check_speeds
 from ideaw.keys import Key
 from ideaw.layers import Layer
 from ideaw.payload.message import Message, MessageLike
 from ideaw.results import Detection, Segment, Status
+
+DEFAULT_DEEP_SPEEDS: Speeds = "near"
+"""Other speeds that the deep layer tries unless it is told: more of them take most of the time of its search."""
 
 
 class DeepDetector:
@@ -99,7 +102,7 @@ class LayeredDetector:
         network: the model.
         keys: whose marks are looked for, one at least.
         layers: which are looked for: "deep" where "fast" is not found or not readable, or alone.
-        speeds: "none", "near" or "all".
+        speeds: "none", "near" or "all"; None: DEFAULT_SPEEDS, and DEFAULT_DEEP_SPEEDS in the deep layer.
         expected: messages that are looked for by themselves in the deep layer.
 
     Raises:
@@ -108,10 +111,16 @@ class LayeredDetector:
     """
 
     def __init__(
-        self, network: Network, keys: Sequence[Key], layers: Sequence[Layer], speeds: str, expected: Sequence[Message]
+        self,
+        network: Network,
+        keys: Sequence[Key],
+        layers: Sequence[Layer],
+        speeds: str | None,
+        expected: Sequence[Message],
     ) -> None:
-        self._fast = Detector(network, keys, speeds, len(layers)) if "fast" in layers else None
-        self._deep = DeepDetector(keys, expected, len(layers), speeds) if "deep" in layers else None
+        fast, deep = (speeds or default for default in (DEFAULT_SPEEDS, DEFAULT_DEEP_SPEEDS))
+        self._fast = Detector(network, keys, fast, len(layers)) if "fast" in layers else None
+        self._deep = DeepDetector(keys, expected, len(layers), deep) if "deep" in layers else None
 
     def detect(
         self,

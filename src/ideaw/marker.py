@@ -235,7 +235,7 @@ class Marker(SegmentMarker):
         rate: float,
         *,
         keys: Sequence[Key] | None = None,
-        speeds: Speeds = "near",
+        speeds: Speeds | None = None,
         layers: LayersLike = DEFAULT_LAYERS,
         expected: Sequence[MessageLike] = (),
         progress: Progress | None = None,
@@ -245,7 +245,8 @@ class Marker(SegmentMarker):
         Args:
             samples, rate, progress: see `Marker`.
             keys: whose marks are looked for (None: the marker's own key and its older ones).
-            speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+            speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None:
+                all, but near for the deep layer, whose search of them takes long).
             layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
 
@@ -260,7 +261,12 @@ class Marker(SegmentMarker):
         )
 
     def detect_many(
-        self, arrays: Sequence[ArrayLike], rate: float, *, keys: Sequence[Key] | None = None, speeds: Speeds = "near"
+        self,
+        arrays: Sequence[ArrayLike],
+        rate: float,
+        *,
+        keys: Sequence[Key] | None = None,
+        speeds: Speeds | None = None,
     ) -> list[Detection]:
         """Search many short pieces on all threads; arguments and errors as for `detect`."""
         alone = Marker(self.network.single_worker(), self._key, self._keys[1:])
@@ -293,7 +299,7 @@ class Marker(SegmentMarker):
         path: AudioInput,
         *,
         keys: Sequence[Key] | None = None,
-        speeds: Speeds = "near",
+        speeds: Speeds | None = None,
         layers: LayersLike = DEFAULT_LAYERS,
         expected: Sequence[MessageLike] = (),
         longest: float | None = None,
@@ -339,7 +345,7 @@ class Marker(SegmentMarker):
         return EmbedStream(start, rate, request.min_seconds, request.needed_seconds, blocks)
 
     def _detector(
-        self, keys: Sequence[Key] | None, speeds: str, layers: LayersLike, expected: Sequence[MessageLike]
+        self, keys: Sequence[Key] | None, speeds: Speeds | None, layers: LayersLike, expected: Sequence[MessageLike]
     ) -> LayeredDetector:
         wanted = list(self._keys if keys is None else map(require_key, keys))
         return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))

@@ -30,6 +30,10 @@ DEFAULT_MODEL = "46+10"
 GRAPHS = ("mark", "locate", "read")
 """The ONNX graphs of a model: embedder, stage 2 backwards (locating code), stage 1 backwards (message)."""
 
+RESPONSE_FILE = "response.npy"
+"""What the locating code does to log-magnitudes (`engine/response.py`); a model without it is searched at its own speed
+only."""
+
 MAX_CONTEXT_FRAMES = 1_024
 """Receptive field to each side, in STFT frames (16 s), beyond which a card is refused."""
 
@@ -37,8 +41,9 @@ PACKAGED_SHA256 = {
     "mark.onnx": "0792f1de3cad72923261cce616443796bb560933ec5a1fd53e3d08501c394072",
     "locate.onnx": "f6c5f8b46c5ea542410aa870ead29edadc89e9b98cfb7466e1d13a7a13c0032f",
     "read.onnx": "3ecc65a7c77989ad261b6f1ea076ac53b2168563eb63585fce85f7a2a5c241d2",
+    RESPONSE_FILE: "e8a9d89498ab825e9bcd1f33754ac2a27b6d530ed6483d207669986b95b2696c",
 }
-"""SHA-256 of the packaged graphs: what is executed is what was released."""
+"""SHA-256 of what is packaged with the card: what is executed is what was released."""
 
 _Count = Annotated[int, Meta(ge=0, le=1 << 16)]
 _Frames = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_FRAMES)]
@@ -88,6 +93,10 @@ class ModelFiles:
     source: str
     """The packaged name or the path by which it can be found again."""
     packaged: bool = False
+
+    def has(self, name: str) -> bool:
+        """Whether the graphs' folder holds a file."""
+        return self.graphs.joinpath(name).is_file()
 
     def read(self, name: str) -> bytes:
         """The bytes of one file of the graphs' folder.

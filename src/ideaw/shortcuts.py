@@ -76,7 +76,7 @@ def detect_file(
     *,
     model: str | None = None,
     keys: Sequence[Key] | None = None,
-    speeds: Speeds = "near",
+    speeds: Speeds | None = None,
     layers: LayersLike = DEFAULT_LAYERS,
     expected: Sequence[MessageLike] = (),
     longest: float | None = None,
@@ -88,7 +88,8 @@ def detect_file(
         path: the audio file, of any length: its path, an open binary file, or its content in bytes.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
-        speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none".
+        speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None: all, but
+            near for the deep layer).
         layers: which are looked for: "deep" alone, or where "fast" is not found or not readable.
         expected: messages that the deep layer is tested for by themselves.
         longest: seconds of audio that are searched at most (None: any length).

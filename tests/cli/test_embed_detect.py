@@ -281,7 +281,11 @@ def test_other_speeds_are_tried_as_asked(tmp_path: Path, marked: Path) -> None:
     for speeds, code in (("none", 1), ("near", 1), ("all", 0)):
         ran = run("detect", tmp_path / "fast.wav", "--speeds", speeds)
         assert (ran.code, ran.err) == (code, "")
-    assert float(ran.out.split("played ")[1].split(" times as fast")[0]) == pytest.approx(1.1, rel=0.006)
+    by_default = run("detect", tmp_path / "fast.wav")
+    assert by_default.out == ran.out
+    assert float(ran.out.split("played ")[1].split(" times as fast")[0]) == pytest.approx(1.1, rel=0.005)
+    told = json.loads(run("detect", tmp_path / "fast.wav", "--json").out)
+    assert told["speed"] == pytest.approx(1.1, rel=0.005)
     ran = run("detect", tmp_path / "fast.wav", "--speeds", "some")
     assert (ran.code, ran.out) == (2, "")
 
@@ -295,7 +299,7 @@ def test_a_long_message_goes_through_a_file(tmp_path: Path, spoken: Path) -> Non
 
 def test_no_mark_says_which_speeds_were_searched(spoken: Path) -> None:
     hints = {
-        "none": "no mark at its own speed (--speeds near looks within 6 %, all from 0.8 to 1.25) (p = ",
+        "none": "no mark at its own speed (--speeds all looks from 0.8 to 1.25) (p = ",
         "near": "no mark at speeds within 6 % (--speeds all looks from 0.8 to 1.25) (p = ",
         "all": "no mark (p = ",
     }

@@ -16,7 +16,21 @@ from numpy.typing import NDArray
 from tests.cli.conftest import PROGRAM, run, run_process
 
 HEAVY = {"torch", "onnxruntime", "matplotlib", "scipy", "av", "yaml", "onnx", "pesq", "pystoi"}
-COMMANDS = ("embed", "detect", "compare", "attack", "models", "demo", "train", "export", "bench", "keygen")
+COMMANDS = (
+    "embed",
+    "detect",
+    "compare",
+    "attack",
+    "models",
+    "demo",
+    "train",
+    "export",
+    "bench",
+    "keygen",
+    "issue",
+    "verify",
+    "testcert",
+)
 
 
 @pytest.mark.slow

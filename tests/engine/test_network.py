@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import soxr
 import torch
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 import ideaw
-from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
 from ideaw.audio.spectrum import level, stft
 from ideaw.engine.network import (
     MAX_WORKERS,
@@ -29,7 +30,7 @@ from ideaw.engine.network import (
 )
 from ideaw.errors import IdeawError, ModelError
 from ideaw.keys import PUBLIC
-from ideaw.models import GRAPHS, ModelFiles, find_model
+from ideaw.models import GRAPHS, RESPONSE_FILE, ModelFiles, find_model
 from ideaw.modem.channel import BitChannel, KeyChannels
 from ideaw.nets.build import AnyNet
 from ideaw.train.export import load_weights
@@ -194,6 +195,30 @@ def test_graphs_of_another_model_are_refused(copy: Path, host: NDArray[np.comple
     for work in (lambda: misfit.locate(host), lambda: misfit.read(state)):
         with pytest.raises(ModelError, match="does not fit the card"):
             work()
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"half"])
+def test_a_damaged_response_is_named_when_it_is_needed(copy: Path, content: bytes) -> None:
+    path = copy / RESPONSE_FILE
+    path.write_bytes(path.read_bytes()[:2_000] if content == b"half" else content)
+    with pytest.raises(ModelError, match=RESPONSE_FILE):
+        _ = Network(find_model(copy)).response
+
+
+def test_the_response_of_another_model_is_refused(copy: Path) -> None:
+    for shape in ((9, 12), (9, 12, 20), (7, 12, 24), (9, 7, 14)):
+        np.save(copy / RESPONSE_FILE, np.zeros(shape, np.float16))
+        with pytest.raises(ModelError, match=RESPONSE_FILE):
+            _ = Network(find_model(copy)).response
+
+
+def test_a_model_without_a_response_is_searched_at_its_own_speed_only(copy: Path, speech: NDArray[np.float32]) -> None:
+    (copy / RESPONSE_FILE).unlink()
+    without, marker = ideaw.load(str(copy)), ideaw.load()
+    marked = marker.embed(speech, SAMPLE_RATE, "hey")
+    faster = soxr.resample(marked, 1.1 * SAMPLE_RATE, SAMPLE_RATE)
+    assert [one.detect(faster, SAMPLE_RATE).message for one in (without, marker)] == [None, "hey"]
+    assert without.detect(marked, SAMPLE_RATE).message == "hey"
 
 
 def test_graphs_of_an_earlier_version_are_refused(copy: Path, host: NDArray[np.complex64]) -> None:

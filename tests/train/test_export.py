@@ -120,9 +120,9 @@ def test_nothing_is_printed(exported: Exported) -> None:
     assert exported.printed == ""
 
 
-def test_the_folder_holds_five_files_that_everyone_may_read(exported: Exported) -> None:
+def test_the_folder_holds_six_files_that_everyone_may_read(exported: Exported) -> None:
     modes = {path.name: oct(path.stat().st_mode)[-3:] for path in exported.target.iterdir()}
-    files = "card.json", "locate.onnx", "mark.onnx", "network.safetensors", "read.onnx"
+    files = "card.json", "locate.onnx", "mark.onnx", "network.safetensors", "read.onnx", "response.npy"
     assert modes == dict.fromkeys(files, "644")
 
 

@@ -233,6 +233,7 @@ def test_an_export_has_eight_bits_where_they_are_asked_for(tmp_path: Path, monke
         "card.json",
         "network.safetensors",
         "read.onnx",
+        "response.npy",
     ]
     model = load_weights(tmp_path / "new")
     inputs = quantise.calibration_inputs(model)["read"]

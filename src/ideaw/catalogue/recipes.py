@@ -14,7 +14,7 @@ from ideaw.catalogue.settings import ScanOptions
 from ideaw.catalogue.storage import local_copy
 from ideaw.engine.network import Network
 from ideaw.errors import IdeawError
-from ideaw.hypotheses import Speeds
+from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds
 from ideaw.keys import PUBLIC, Key
 from ideaw.models import find_model
 
@@ -50,7 +50,7 @@ class DetectFiles:
         self,
         key_files: Sequence[str] = (),
         model: str | None = None,
-        speeds: Speeds = "near",
+        speeds: Speeds = DEFAULT_SPEEDS,
         until_sure: bool = True,
         probes: int = 0,
         longest: float | None = None,

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from ideaw.hypotheses import DEFAULT_SPEEDS
 from ideaw.payload.message import Notation
 
 DEFAULT_SHARD_SIZE = 500
@@ -23,7 +24,7 @@ class ScanOptions(msgspec.Struct, frozen=True, tag="scan"):
         heard: folder of an earlier scan whose cache is searched instead of the audio.
     """
 
-    speeds: str = "near"
+    speeds: str = DEFAULT_SPEEDS
     until_sure: bool = True
     probes: int = 0
     longest: float | None = None

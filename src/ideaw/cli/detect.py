@@ -31,7 +31,7 @@ class Speed(Enum):
 
 
 SEARCHED_SPEEDS = {
-    Speed.NONE: " at its own speed (--speeds near looks within 6 %, all from 0.8 to 1.25)",
+    Speed.NONE: " at its own speed (--speeds all looks from 0.8 to 1.25)",
     Speed.NEAR: " at speeds within 6 % (--speeds all looks from 0.8 to 1.25)",
     Speed.ALL: "",
 }
@@ -52,9 +52,12 @@ def detect(
     model: options.Model = None,
     keys: options.KeyFiles = None,
     speeds: Annotated[
-        Speed,
-        typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
-    ] = Speed.NEAR,
+        Speed | None,
+        typer.Option(
+            help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25.",
+            show_default="all; near for the deep layer",
+        ),
+    ] = None,
     layers: options.Layers = options.DEFAULT_LAYER_NAMES,
     expected: Annotated[
         list[str] | None,
@@ -96,7 +99,7 @@ def detect(
                 detection = marker.detect_file(
                     named,
                     keys=list(by_key),
-                    speeds=speeds.value,
+                    speeds=None if speeds is None else speeds.value,
                     layers=layers,
                     expected=wanted,
                     longest=longest,
@@ -113,7 +116,7 @@ def detect(
         exit_code = max(exit_code, EXIT_FOUND if detection.found else EXIT_NOT_FOUND)
         answers.append({"file": str(path)} | detection_as_json(detection, names))
         if not as_json:
-            _say(path, detection, names, speeds)
+            _say(path, detection, names, speeds or (Speed.NEAR if "deep" in layers else Speed.ALL))
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(exit_code)

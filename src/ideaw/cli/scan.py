@@ -63,7 +63,7 @@ def scan(
     speeds: Annotated[
         Speed,
         typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
-    ] = Speed.NEAR,
+    ] = Speed.ALL,
     until_sure: Annotated[
         bool, typer.Option("--until-sure/--whole", help="Stop listening to a file once its message is beyond doubt.")
     ] = True,

@@ -7,12 +7,13 @@ works on a part of its own; BLAS is kept from starting more, since its threads s
 
 import copy
 import hashlib
+import io
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 
 from ideaw.audio.grid import EDGE_SAMPLES, FRAMES_PER_SECOND, SEGMENT_SAMPLES
 from ideaw.audio.spectrum import istft, stft
+from ideaw.engine.response import RESPONSE_FRAMES
 from ideaw.errors import IdeawError, ModelError
-from ideaw.models import GRAPHS, ModelFiles
+from ideaw.models import GRAPHS, RESPONSE_FILE, ModelFiles
+from ideaw.modem.carriers import TILE_BINS
 from ideaw.modem.channel import KeyChannels, key_channels
 
 if TYPE_CHECKING:
@@ -79,6 +82,24 @@ class Network:
     def graph_names(self) -> tuple[str, ...]:
         """The names of its graphs."""
         return GRAPHS
+
+    @cached_property
+    def response(self) -> NDArray[np.float32] | None:
+        """What the locating code does to log-magnitudes (`response.py`); None of a model that was exported without it.
+
+        Raises:
+            ModelError: the file is damaged.
+        """
+        if not self.files.has(RESPONSE_FILE):
+            return None
+        try:
+            response = np.load(io.BytesIO(self.files.read(RESPONSE_FILE)), allow_pickle=False).astype(np.float32)
+            frames, tiles, bins = response.shape
+        except (ValueError, EOFError) as problem:
+            raise ModelError(f"{RESPONSE_FILE} of {self.files.graphs} is damaged") from problem
+        if frames != 2 * RESPONSE_FRAMES + 1 or bins != tiles * TILE_BINS or self.card.bins % bins:
+            raise ModelError(f"{RESPONSE_FILE} of {self.files.graphs} does not fit the card of {self.card.name}")
+        return np.asarray(response)
 
     @property
     def has_locating_code(self) -> bool:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ideaw.audio.hearing import MAX_AUDIBILITY_DB, MIN_AUDIBILITY_DB
 from ideaw.engine.gain import MAX_SNR_DB, MIN_SNR_DB
-from ideaw.hypotheses import Speeds
+from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds
 from ideaw.payload.message import Notation
 from ideaw.service.presets import PLAYGROUND
 from ideaw.service.uploads import Audio, SmallFile
@@ -41,7 +41,7 @@ class DetectForm(_Strict):
 
     file: Audio
     key: list[SmallFile] = Field(default=[], max_length=MAX_KEYS, description="Key files; the part may be repeated.")
-    speeds: Speeds = "near"
+    speeds: Speeds = DEFAULT_SPEEDS
 
 
 class CompareForm(_Strict):

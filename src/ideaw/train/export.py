@@ -24,13 +24,16 @@ from torch import Tensor, nn
 from ideaw.audio.grid import FRAMES_PER_SECOND, NUM_BINS, SEGMENT_SAMPLES
 from ideaw.audio.hearing import AUDIBILITY_MEANING, DEFAULT_AUDIBILITY_DB
 from ideaw.errors import FileError, IdeawError
+from ideaw.models import RESPONSE_FILE
 from ideaw.modem.fec import FORMAT_VERSION, usual_slots
 from ideaw.nets.build import AnyNet, build_network
 from ideaw.nets.config import NetConfig
 from ideaw.nets.cost import count_multiply_adds, count_parameters
+from ideaw.nets.model import Ideaw
 from ideaw.nets.rivals.wavelet import WaveletNet
 from ideaw.train import checkpoint, quantise
 from ideaw.train.recipe import convert_fields
+from ideaw.train.response import has_response, measure_response
 
 GraphPorts = tuple[tuple[str, ...], tuple[str, ...]]
 """Names of a graph's inputs and of its outputs."""
@@ -186,6 +189,8 @@ def export_model(model: AnyNet, target: Path, snr: float, trained: dict[str, Any
             if eight_bit:
                 graph = quantise.quantise_graph(graph, name, inputs[name])
             (folder / f"{name}.onnx").write_bytes(_store_in_half(graph).SerializeToString())
+        if isinstance(model, Ideaw) and has_response(model.config):
+            np.save(folder / RESPONSE_FILE, measure_response(model))
         card = _make_card(model, snr, trained)
         (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")
         for path in folder.iterdir():
