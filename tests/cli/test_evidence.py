@@ -75,11 +75,11 @@ def test_the_digest_of_the_package_is_that_of_a_shell(page: str) -> None:
     shell = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     assert shell.stdout.strip() in Page(page).words
     assert {name: installed.hashes()[name] for name in installed.PACKAGED_SHA256} == installed.PACKAGED_SHA256
-    assert "Graphs: As released." in page
+    assert "Weights: As released." in page
 
 
-def test_a_changed_graph_is_named() -> None:
-    assert installed.changed_graphs(installed.hashes() | {"mark.onnx": "0" * 64}) == ["mark.onnx"]
+def test_a_changed_file_of_the_network_is_named() -> None:
+    assert installed.changed_weights(installed.hashes() | {"mark.onnx": "0" * 64}) == ["mark.onnx"]
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,12 @@ def verify(
     keys: options.KeyFiles = None,
     trust: options.Trust = None,
     speeds: Annotated[
-        Speed, typer.Option(help="Other speeds to try where no mark is found, as for `detect`.")
-    ] = Speed.NEAR,
+        Speed | None,
+        typer.Option(
+            help="Other speeds to try where no mark is found, as for `detect`.",
+            show_default="all; near for the deep layer",
+        ),
+    ] = None,
     layers: options.Layers = options.DEFAULT_LAYER_NAMES,
     longest: Annotated[
         float,
@@ -70,7 +74,7 @@ def verify(
                     marker=marker,
                     keys=list(by_key),
                     roots=roots,
-                    speeds=speeds.value,
+                    speeds=None if speeds is None else speeds.value,
                     layers=layers,
                     longest=longest,
                     progress=progress,

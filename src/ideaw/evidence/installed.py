@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 
 
 def hashes() -> dict[str, str]:
-    """What it is → its SHA-256: the package as a whole, the graphs of the network, and the data of layers."""
+    """What it is → its SHA-256: the package as a whole, the files of the network, and the data of layers."""
     folder = Path(str(resources.files("ideaw")))
     graphs = model_folder(DEFAULT_MODEL)
     return {
@@ -43,8 +43,8 @@ def hashes() -> dict[str, str]:
     }
 
 
-def changed_graphs(taken: dict[str, str]) -> list[str]:
-    """The graphs that are not those that were released."""
+def changed_weights(taken: dict[str, str]) -> list[str]:
+    """The files of the network that are not those that were released."""
     return [name for name, released in PACKAGED_SHA256.items() if taken[name] != released]
 
 

@@ -95,7 +95,9 @@ LIMITS = (
     "A copied mark is told from an original one only where a record of the original exists.",
     "Audio of less than half a second, silence, white noise and very quiet integer audio carry no mark; they are "
     "refused, except in streams, which tell it.",
-    "Changes of speed beyond 6 % are searched only where that is asked for.",
+    "Speeds below 0.8 and above 1.25 are not searched, nor, by default, other speeds for the deep layer beyond 6 %.",
+    "A verdict mostly does not notice a stretch of less than 3 s that was replaced, and a change of tempo or pitch alone "
+    "mostly looks to it like a copied mark, or takes the mark away.",
     "“Found” is a statement about a key: marks of other keys and other makers are not seen.",
     "Signed metadata is removed by many platforms and programs; it proves something only while it is there and its "
     "certificate is trusted.",
@@ -118,7 +120,7 @@ class Evidence:
         date: when it was made, in UTC.
         versions: name → version.
         hashes: name → SHA-256.
-        changed_graphs: graphs that are not the released ones.
+        changed_weights: files of the network that are not the released ones.
         promises: what is promised, how much, and what holds it.
         figures: what was measured, and how.
     """
@@ -126,7 +128,7 @@ class Evidence:
     date: str
     versions: dict[str, str]
     hashes: dict[str, str]
-    changed_graphs: list[str]
+    changed_weights: list[str]
     promises: list[tuple[str, str, str]]
     figures: Figures
 
@@ -140,8 +142,8 @@ class Evidence:
 
     def _sections(self) -> Iterator[Section]:
         yield Section("What this is", [*map(Text, ABOUT), Text(self._summary())])
-        changed = f"Not as released: {', '.join(self.changed_graphs)}." if self.changed_graphs else "As released."
-        digests = Table(["of", "SHA-256"], list(self.hashes.items()), f"Graphs: {changed}")
+        changed = f"Not as released: {', '.join(self.changed_weights)}." if self.changed_weights else "As released."
+        digests = Table(["of", "SHA-256"], list(self.hashes.items()), f"Weights: {changed}")
         how = f"The digest of the package, in the folder of its modules: {installed.PACKAGE_COMMAND}"
         source = ", ".join(f"{part} {digest}" for part, digest in self.figures.source.items())
         compared = (
@@ -178,7 +180,7 @@ def collect() -> Evidence:
     taken = installed.hashes()
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Evidence(
-        date, installed.versions(), taken, installed.changed_graphs(taken), list(_promises()), read_figures()
+        date, installed.versions(), taken, installed.changed_weights(taken), list(_promises()), read_figures()
     )
 
 

@@ -54,7 +54,7 @@ def verify_file(
     marker: Marker | None = None,
     keys: Sequence[Key] | None = None,
     roots: bytes | None = None,
-    speeds: Speeds = "near",
+    speeds: Speeds | None = None,
     layers: LayersLike = DEFAULT_LAYERS,
     longest: float | None = None,
     progress: Progress | None = None,

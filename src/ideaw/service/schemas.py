@@ -69,7 +69,7 @@ class VerifyForm(_Strict):
 
     file: Audio
     key: list[SmallFile] = Field(default=[], max_length=MAX_KEYS, description="Key files; the part may be repeated.")
-    speeds: Speeds = "near"
+    speeds: Speeds = DEFAULT_SPEEDS
 
 
 class IssueForm(_Strict):
