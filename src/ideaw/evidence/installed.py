@@ -35,10 +35,10 @@ def versions() -> dict[str, str]:
 def hashes() -> dict[str, str]:
     """What it is → its SHA-256: the package as a whole, the files of the network, and the data of layers."""
     folder = Path(str(resources.files("ideaw")))
-    graphs = model_folder(DEFAULT_MODEL)
+    weights = model_folder(DEFAULT_MODEL)
     return {
         "package": package_digest(folder),
-        **{name: hashlib.sha256(graphs.joinpath(name).read_bytes()).hexdigest() for name in PACKAGED_SHA256},
+        **{name: hashlib.sha256(weights.joinpath(name).read_bytes()).hexdigest() for name in PACKAGED_SHA256},
         **{name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in DATA_OF_LAYERS},
     }
 
