@@ -96,8 +96,8 @@ LIMITS = (
     "Audio of less than half a second, silence, white noise and very quiet integer audio carry no mark; they are "
     "refused, except in streams, which tell it.",
     "Speeds below 0.8 and above 1.25 are not searched, nor, by default, other speeds for the deep layer beyond 6 %.",
-    "A verdict mostly does not notice that a stretch of 2 s or less was replaced, and mostly takes audio of which tempo "
-    "or pitch alone was changed for other audio, all of it or in part, or finds no mark.",
+    "A verdict mostly does not notice that a stretch of 2 s or less was replaced, and mostly takes audio of which "
+    "tempo or pitch alone was changed for other audio, all of it or in part, or finds no mark.",
     "“Found” is a statement about a key: marks of other keys and other makers are not seen.",
     "Signed metadata is removed by many platforms and programs; it proves something only while it is there and its "
     "certificate is trusted.",
