@@ -8,7 +8,7 @@
 FROM python:3.13-slim AS build
 COPY . /src
 RUN python -m venv /opt/ideaw
-RUN /opt/ideaw/bin/python -m pip install --no-cache-dir --constraint /src/constraints.txt "/src[serve,formats]"
+RUN /opt/ideaw/bin/python -m pip install --no-cache-dir --constraint /src/constraints.txt "/src[serve,formats,provenance]"
 
 FROM python:3.13-slim
 COPY --from=build /opt/ideaw /opt/ideaw

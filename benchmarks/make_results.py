@@ -93,20 +93,28 @@ def stale_parts(figure: Figure, made: dict[str, Stamp], now: Stamp) -> list[str]
     return [part for part in changed_parts(made.get(figure.name, {}), now) if part in figure.parts]
 
 
+def made_with(figure: Figure, made: dict[str, Stamp], now: Stamp) -> str:
+    """How old a figure is, in words."""
+    if not (RESULTS / figure.name).exists():
+        return "not measured"
+    changed = stale_parts(figure, made, now)
+    older = None if changed is None else " and ".join(changed)
+    return "an earlier version" if older is None else f"an earlier {older}" if older else "this version"
+
+
+def command_of(figure: Figure) -> str:
+    """How a figure is made, without where it is written."""
+    words = figure.words.split(" --json")[0].split(" --out")[0]
+    return words.format(**{name: name.upper() for name in FOLDERS})
+
+
 def freshness_table() -> list[str]:
     """The lines of the Markdown table that says how old every figure is."""
     made, now = read_stamps(), stamp()
     lines = ["| figure | command | made with |", "| --- | --- | --- |"]
     for figure in FIGURES:
-        if not (RESULTS / figure.name).exists():
-            state = "not measured"
-        else:
-            changed = stale_parts(figure, made, now)
-            older = None if changed is None else " and ".join(changed)
-            state = "an earlier version" if older is None else f"an earlier {older}" if older else "this version"
-        command = figure.words.split(" --json")[0].split(" --out")[0]
-        command = command.format(**{name: name.upper() for name in FOLDERS})
-        lines.append(f"| {figure.name.removesuffix('.json')} | `{command}` | {state} |")
+        state = made_with(figure, made, now)
+        lines.append(f"| {figure.name.removesuffix('.json')} | `{command_of(figure)}` | {state} |")
     return [
         *lines,
         "",

@@ -15,7 +15,8 @@
     python benchmarks/publish.py
 
 Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
-README shows the fragment "comparison" between its markers, and the package carries those that the demo shows. Sentences
+README shows the fragment "comparison" between its markers, and the package carries those that the demo shows, and those
+that `ideaw evidence` reports with their age. Sentences
 are written by hand, in the pages that include the fragments. What has not been measured is left out; a test fails when
 fragments, demo, README or cards differ from the JSON.
 """
@@ -25,6 +26,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import attack_tables
+import evidence_tables
 import file_tables
 import make_results
 import provenance_tables
@@ -231,7 +233,7 @@ def _payload(model: str) -> str:
 
 
 def main() -> None:
-    """Write all fragments, the tables of the demo, the README's table and the figures on the cards."""
+    """Write all fragments, the tables of demo and evidence, the README's table and the figures on the cards."""
     folder = tables.ROOT / "docs/results/tables"
     folder.mkdir(exist_ok=True)
     for name in FRAGMENTS:
@@ -239,6 +241,7 @@ def main() -> None:
         if text is not None:
             (folder / f"{name}.md").write_text(text)
     DEMO_FILE.write_text(demo_tables())
+    evidence_tables.FILE.write_text(evidence_tables.figures())
     path = tables.ROOT / "README.md"
     path.write_text(readme(path.read_text()))
     for name in results("segments"):

@@ -14,7 +14,9 @@ from ideaw.models import model_names
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
-publish, result_tables = (importlib.import_module(name) for name in ("publish", "result_tables"))
+publish, result_tables, evidence_tables = (
+    importlib.import_module(name) for name in ("publish", "result_tables", "evidence_tables")
+)
 sys.path.pop(0)
 
 OWN = {"system": "ideaw", "audio": "mono", "seconds": 10, "times_ours": {}}
@@ -34,12 +36,13 @@ SPEED = {
 }
 
 
-def test_fragments_demo_readme_and_cards_show_the_results() -> None:
+def test_fragments_demo_evidence_readme_and_cards_show_the_results() -> None:
     assert set(publish.results("segments")) == set(model_names())
     for name in publish.FRAGMENTS:
         path = ROOT / "docs/results/tables" / f"{name}.md"
         assert (path.read_text() if path.exists() else None) == publish.fragment(name), name
     assert publish.DEMO_FILE.read_text() == publish.demo_tables()
+    assert evidence_tables.FILE.read_text() == evidence_tables.figures()
     readme = (ROOT / "README.md").read_text()
     assert publish.readme(readme) == readme
     for name in model_names():

@@ -19,17 +19,24 @@ import pytest
 import soundfile as sf
 from numpy.typing import NDArray
 
+import ideaw
+from ideaw.provenance.credentials import Signer, make_test_authority
+from ideaw.provenance.issue import Credential, issue_file
+from ideaw.provenance.records import id_message
 from ideaw.service.folder import FOLDER_PREFIX
 
 TOKEN = "a-token-for-tests-0123456789"
 
 PROGRAM = """
 import json, sys
+from pathlib import Path
 from ideaw.service import server
 from ideaw.service.settings import Limits, Settings
 
 given = json.loads(sys.argv[1])
 limits = Limits(**given.pop("limits", {}))
+if "sign" in given:
+    given |= {"sign": tuple(map(Path, given["sign"])), "trusted": Path(given["trusted"])}
 server.run(Settings(port=0, limits=limits, **given), lambda address: print(address, flush=True))
 """
 """A service with any settings, of which the command line offers only some."""
@@ -159,4 +166,38 @@ def marked(tmp_path_factory: pytest.TempPathFactory, private: Running, spoken: P
     """The same with "hey" in it."""
     path = tmp_path_factory.mktemp("marked") / "marked.wav"
     path.write_bytes(private.post("embed", {"message": "hey"}, file=spoken).raise_for_status().content)
+    return path
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A file that was given an id: the registry, what signs and is trusted, the file, and its credential."""
+
+    registry: str
+    certificate: Path
+    key: Path
+    roots: Path
+    path: Path
+    credential: Credential
+
+
+@pytest.fixture(scope="session")
+def issued(tmp_path_factory: pytest.TempPathFactory, speech: NDArray[np.float32]) -> Issued:
+    """Six seconds of speech with an id, which no test may change."""
+    folder = tmp_path_factory.mktemp("issued")
+    authority = make_test_authority(folder / "authority")
+    sf.write(folder / "speech.wav", speech, 16_000)
+    url, path = f"sqlite:///{folder}/marks.db", folder / "issued.wav"
+    with ideaw.Registry(url) as registry:
+        signer = Signer(authority.chain, authority.key)
+        credential = issue_file(folder / "speech.wav", path, registry=registry, signer=signer, origin="generated")
+    return Issued(url, authority.chain, authority.key, authority.roots, path, credential)
+
+
+@pytest.fixture(scope="session")
+def copied(tmp_path_factory: pytest.TempPathFactory, issued: Issued, music: NDArray[np.float32]) -> Path:
+    """Music that carries the mark of the issued speech, which no test may change."""
+    path = tmp_path_factory.mktemp("copied") / "copied.wav"
+    marked = ideaw.load().embed(music, 44_100, id_message(issued.credential.record.id))
+    sf.write(path, marked, 44_100)
     return path

@@ -20,6 +20,7 @@ from ideaw.cli import (
     demo,
     detect,
     embed,
+    evidence,
     export,
     issue,
     keygen,
@@ -27,6 +28,7 @@ from ideaw.cli import (
     models,
     proxy,
     registry,
+    resolve,
     scan,
     serve,
     testcert,
@@ -42,8 +44,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(embed, detect, issue, verify, capacity, compare, attack, serve, proxy, scan, mark, models, keygen, testcert),
-    *(demo, train, export),
+    *(
+        embed,
+        detect,
+        issue,
+        verify,
+        capacity,
+        compare,
+        attack,
+        serve,
+        resolve,
+        proxy,
+        scan,
+        mark,
+        models,
+        keygen,
+        testcert,
+    ),
+    *(evidence, demo, train, export),
 )
 for command in COMMANDS:
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))

@@ -19,14 +19,7 @@ def issue(
         typer.Argument(metavar="OUT", help="The file to write; its extension gives the format.", show_default=False),
     ],
     registry: options.RegistryUrl,
-    sign: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(
-            metavar="CERT KEY",
-            help="PEM files of the certificate to sign with and of its private key; for tests: ideaw testcert.",
-            show_default="no manifest",
-        ),
-    ] = None,
+    sign: options.Sign = None,
     generated: Annotated[bool, typer.Option("--generated", help="Say that a trained model made the audio.")] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="Say that the audio was recorded.")] = False,
     label_cn: Annotated[

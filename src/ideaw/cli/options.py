@@ -101,6 +101,36 @@ KnownRegistryUrl = Annotated[
         show_default="no id is known",
     ),
 ]
+RecordsUrl = Annotated[
+    str,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where the records are: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE.",
+        show_default=False,
+    ),
+]
+AllottingUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar=_REGISTRY_METAVAR,
+        help="Where an id is allotted to each answer, and a record kept: sqlite:///FILE, or postgresql://….",
+        show_default="no ids",
+    ),
+]
+Sign = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        metavar="CERT KEY",
+        help="PEM files of the certificate to sign with and of its private key; for tests: ideaw testcert.",
+        show_default="no manifest",
+    ),
+]
+Trust = Annotated[
+    Path | None,
+    typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 

@@ -1,7 +1,7 @@
 """`ideaw verify`: say where files come from, and why."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,15 +12,21 @@ from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
 
+if TYPE_CHECKING:
+    from ideaw.provenance.remote import ServiceResolver
+
 
 def verify(
     paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Audio files.", show_default=False)],
     registry: options.KnownRegistryUrl = None,
-    keys: options.KeyFiles = None,
-    trust: Annotated[
-        Path | None,
-        typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A service that knows the records instead; no audio is sent.", show_default="none"
+        ),
     ] = None,
+    keys: options.KeyFiles = None,
+    trust: options.Trust = None,
     speeds: Annotated[
         Speed | None,
         typer.Option(
@@ -53,7 +59,10 @@ def verify(
     by_key: dict[Key, str | None] = {key: str(path) for path in keys or () for key in Key.read_all(path)}
     by_key = by_key or {PUBLIC: None}
     names = {key.fingerprint: name for key, name in by_key.items()}
+    if registry is not None and service is not None:
+        raise IdeawError("records are either in a --registry or at a --service; give one of them")
     opened = None if registry is None else Registry(registry, create=False)
+    resolver = opened if service is None else _at_service(service)
     marker = ideaw.load(model, threads=threads)
     exit_code, answers = EXIT_FOUND, []
     for path in paths:
@@ -61,7 +70,7 @@ def verify(
             with console.progress(f"verifying {path.name}") as progress:
                 verdict = verify_file(
                     path,
-                    registry=opened,
+                    registry=resolver,
                     marker=marker,
                     keys=list(by_key),
                     roots=roots,
@@ -85,3 +94,9 @@ def verify(
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(exit_code)
+
+
+def _at_service(url: str) -> "ServiceResolver":
+    with extra("serve", "a service"):
+        from ideaw.provenance.remote import ServiceResolver
+    return ServiceResolver(url)

@@ -151,7 +151,7 @@ def issue_file(
                 sidecar = sidecar_of(target)
                 files.enter_context(atomic.replace_on_success(sidecar, overwrite)).write_bytes(manifest)
             drawn, seconds = _fingerprint_of(final)
-            made = _record(number, marker, seconds, sha256_of(final).hex(), drawn, manifest, data)
+            made = make_record(number, marker, seconds, sha256_of(final).hex(), drawn, manifest, data)
             registry.record(made)
             record = made
     except BaseException:
@@ -194,7 +194,7 @@ def issue_array(
     whole = Fingerprinter(rate)
     whole.push(marked)
     manifest = None if signer is None else sign_digest(digest, SAMPLES_TYPE, Claim(number, origin), signer)
-    record = _record(number, marker, len(marked) / rate, digest.hex(), whole.finish(), manifest, data)
+    record = make_record(number, marker, len(marked) / rate, digest.hex(), whole.finish(), manifest, data)
     registry.record(record)
     return marked, Credential(record)
 
@@ -263,7 +263,7 @@ class IssueStream:
             digest, claim = self._digest.digest(), Claim(self.id, self._origin)
             manifest = None if self._signer is None else sign_digest(digest, SAMPLES_TYPE, claim, self._signer)
             seconds, drawn = self._length / self.stream.rate, self._fingerprinter.finish()
-            record = _record(self.id, self._marker, seconds, digest.hex(), drawn, manifest, self._data)
+            record = make_record(self.id, self._marker, seconds, digest.hex(), drawn, manifest, self._data)
             self._registry.record(record)
             self.credential = Credential(record)
         return rest
@@ -335,7 +335,7 @@ def _fingerprint_of(path: Path) -> tuple[bytes, float]:
     return whole.finish(), length / rate
 
 
-def _record(
+def make_record(
     number: int,
     marker: Marker,
     seconds: float,
@@ -344,6 +344,7 @@ def _record(
     manifest: bytes | None,
     data: dict[str, Any] | None,
 ) -> Record:
+    """The record of audio that was marked with an id just now; arguments as the fields of `Record`."""
     return Record(
         number,
         datetime.now(UTC),

@@ -22,6 +22,7 @@ from ideaw.audio.formats import SOUND_CONTAINERS
 from ideaw.audio.read import open_audio
 from ideaw.errors import CredentialError
 from ideaw.provenance.credentials import Signer, parse_certificates
+from ideaw.provenance.manifest_store import fresh_label
 from ideaw.provenance.records import id_message, message_id
 
 SOFT_BINDING_ALGORITHM = "ideaw.record-id.1"
@@ -295,6 +296,7 @@ def _builder(claim: Claim, media_type: str, digest: bytes | None) -> c2pa.Builde
     definition = {
         "claim_generator_info": [{"name": "ideaw", "version": version("ideaw")}],
         "format": media_type,
+        "label": fresh_label(claim.record_id),
         "assertions": assertions,
     }
     builder = c2pa.Builder(definition, _context(None))

@@ -61,6 +61,8 @@ class Verdict:
     score: float | None = None
     """How well the piece of 3 s agrees with the record's fingerprint that agrees best, at most 1, below 0.2 for other
     recordings; None without a record."""
+    origin: str | None = None
+    """How the audio came to be, such as "trainedAlgorithmicMedia", as the same manifest as that of `issuer` says."""
 
     @property
     def record_id(self) -> int | None:
@@ -103,6 +105,7 @@ def verdict_as_json(verdict: Verdict, names: Mapping[str, str | None]) -> dict[s
         "reason": verdict.reason,
         "record": kept,
         "issuer": verdict.issuer,
+        "origin": verdict.origin,
         "segments": [
             {"start": place.start, "end": place.end, "record": written_id(place.record_id)}
             for place in verdict.segments

@@ -19,7 +19,7 @@ from ideaw.layers import ALL_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
 from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
-from ideaw.provenance.manifest import Manifest, read_manifest, read_store, sha256_of
+from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
 from ideaw.provenance.records import Record, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
@@ -216,15 +216,17 @@ class _Evidence:
         record = None if match is None else match.record
         issued = None if record is None or record.manifest is None else read_store(record.manifest)
         if issued is not None:
-            issuer = issued.issuer
+            said = issued
         elif self.manifest.state == "trusted" or (record is None and self.manifest.fits):
-            issuer = self.manifest.issuer
+            said = self.manifest
         else:
-            issuer = None  # anybody can sign a file whose mark leads to a record
+            said = NO_MANIFEST  # anybody can sign a file whose mark leads to a record
         note = "" if status in ("signed", "unmarked") else self._manifest_note(record, issued)
         segments = places if places is not None else () if match is None else match.places
         score = None if match is None else match.agreement.score
-        return Verdict(status, told + note, record, issuer, segments, self.detection, self.manifest, score)
+        return Verdict(
+            status, told + note, record, said.issuer, segments, self.detection, self.manifest, score, said.origin
+        )
 
     def _manifest_note(self, record: Record | None, issued: Manifest | None) -> str:
         """What the manifest adds to the reason; `issued` is that of the record."""

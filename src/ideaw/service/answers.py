@@ -16,6 +16,9 @@ from starlette.types import Receive, Scope, Send
 PIECE_BYTES = 1 << 18
 """Bytes of a file that are read at a time."""
 
+ID_HEADER = "X-Ideaw-Id"
+"""Header of audio that got an id: 8 hexadecimal digits."""
+
 MAX_NAME_CHARACTERS = 100
 
 MEDIA_TYPES = {

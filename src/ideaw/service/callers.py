@@ -28,7 +28,13 @@ SUBSCRIBER_BITS = 64
 STATIC = "/static/"
 """Where the files of the page are, which are everybody's."""
 
-STRANGERS_MAY = ("/", "/health", "/openapi.json", "/v1/info", "/v1/sample", "/v1/detect", "/v1/preview")
+ASKS_REGISTRY = ("/matches/", "/manifests/", "/v1/records/")
+"""Where a registry is asked, which is everybody's too; asking it costs work whatever the method."""
+
+STRANGERS_MAY = (
+    *("/", "/health", "/openapi.json", "/services/supportedAlgorithms"),
+    *("/v1/info", "/v1/sample", "/v1/detect", "/v1/preview", "/v1/verify"),
+)
 """Other routes that are open to everybody."""
 
 
@@ -92,7 +98,7 @@ class Callers:
 
 def _is_open(path: str) -> bool:
     """Whether strangers may go there."""
-    return path in STRANGERS_MAY or path.startswith(STATIC)
+    return path in STRANGERS_MAY or path.startswith((STATIC, *ASKS_REGISTRY))
 
 
 def subscriber(address: str) -> str:

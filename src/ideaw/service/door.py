@@ -15,7 +15,7 @@ from http import HTTPStatus
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ideaw.service.callers import Callers
+from ideaw.service.callers import ASKS_REGISTRY, Callers
 from ideaw.service.metrics import Metrics
 from ideaw.service.refusals import Refusal
 from ideaw.service.settings import literal_address
@@ -78,9 +78,10 @@ class Door:
         headers = Headers(scope=scope)
         host, address = headers.get("host", ""), (scope.get("client") or ("",))[0]
         self._check_host(host)
-        costs_work = scope["method"] not in SAFE_METHODS
-        if costs_work:
+        changes = scope["method"] not in SAFE_METHODS
+        if changes:
             _check_origin(headers, host)
+        costs_work = changes or scope["path"].startswith(ASKS_REGISTRY)
         owner = self.callers.is_owner(address, scope["path"], headers.get("authorization"), costs_work)
         scope.setdefault("state", {})["owner"] = owner
 
@@ -93,7 +94,8 @@ class Door:
     def _note(self, scope: Scope, exchange: "_Exchange") -> None:
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.requests.labels(route, str(exchange.status)).inc()
-        path = scope["path"][:MAX_LOGGED_CHARACTERS].encode("unicode_escape").decode("ascii")
+        shown = route if scope["path"].startswith(ASKS_REGISTRY) else scope["path"]  # paths there hold ids
+        path = shown[:MAX_LOGGED_CHARACTERS].encode("unicode_escape").decode("ascii")
         address = (scope.get("client") or ("-",))[0]
         seconds = time.monotonic() - exchange.began
         _logger.info("%s %s %s %s %.2f s", address, scope["method"], path, exchange.status, seconds)

@@ -4,11 +4,12 @@ Jobs and answers are values that go through a pipe as JSON. Paths are the servic
 the file is called what the client knows it as.
 """
 
+import logging
 import os
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from ideaw.audio.read import Recording, Source, open_audio
 from ideaw.audio.samples import check_source
 from ideaw.audio.spool import extension_for
 from ideaw.audio.write import create_audio, write_audio
-from ideaw.errors import AudioError, FileError, IdeawError, TooLongError
+from ideaw.errors import AudioError, FileError, IdeawError, RegistryError, TooLongError
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key
 from ideaw.marker import Marker, load
@@ -27,6 +28,7 @@ from ideaw.payload.message import Message, Notation
 from ideaw.quality.comparison import compare_recordings
 from ideaw.results import detection_as_json
 from ideaw.service.presets import PLAYGROUND
+from ideaw.service.refusals import NO_REGISTRY
 
 PLAIN_FLOAT = Encoding("WAV", "FLOAT")
 """How audio is sent to be drawn and played: every sample as it was decoded."""
@@ -89,7 +91,51 @@ class Preview(msgspec.Struct, frozen=True, tag=True):
     values: int
 
 
-Job = Embed | Detect | Compare | Attack | Preview
+class MatchContent(msgspec.Struct, frozen=True, tag=True):
+    """Look for the manifests of `source` in a registry; the answer has them, the most similar first."""
+
+    source: str
+    keys: list[NamedKey]
+    hints: list[int]
+    longest: float
+    registry: str
+
+
+class MatchFingerprint(msgspec.Struct, frozen=True, tag=True):
+    """Compare a fingerprint with a record of a registry; the answer has its manifest, if there is one."""
+
+    binding: bytes
+    registry: str
+
+
+class Verify(msgspec.Struct, frozen=True, tag=True):
+    """Say where `source` comes from; the answer is that of `ideaw verify --json`."""
+
+    source: str
+    keys: list[NamedKey]
+    speeds: Speeds
+    longest: float
+    registry: str
+    trusted: str | None
+
+
+class Issue(msgspec.Struct, frozen=True, tag=True):
+    """Give `source` an id, as a file beside it; the answer has its name, the id, and the label of its manifest.
+
+    `sign` are the files of a certificate and its key; `producer` is who generates, for China's label.
+    """
+
+    source: str
+    key: NamedKey | None
+    origin: Literal["generated", "recorded"] | None
+    producer: str | None
+    data: dict[str, Any]
+    longest: float
+    registry: str
+    sign: tuple[str, str] | None
+
+
+Job = Embed | Detect | Compare | Attack | Preview | MatchContent | MatchFingerprint | Verify | Issue
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
@@ -137,12 +183,16 @@ class Engine:
                 return _attack(job)
             case Preview():
                 return _preview(job)
+            case MatchContent() | MatchFingerprint() | Verify() | Issue():
+                from ideaw.service import credential_jobs  # which needs packages that only a registry needs
+
+                return credential_jobs.do(job, self._network)
 
     def _embed(self, job: Embed) -> dict[str, Any]:
         message = Message.written(job.message, job.kind).content
         source = Path(job.source)
         with open_audio(source) as opened:
-            _check_length(opened, job.longest)
+            check_length(opened, job.longest)
             target = source.with_name(f"marked{extension_for(opened.encoding, source.suffix)}")
         marker = Marker(self._network, PUBLIC if job.key is None else Key.of(job.key.digits))
         # The page looks for the mark itself, and shows audio in which it is not found; clients ask for a detection.
@@ -161,7 +211,7 @@ class Engine:
     def _detect(self, job: Detect) -> dict[str, Any]:
         named = {Key.of(key.digits): key.name for key in job.keys} or {PUBLIC: None}
         with open_audio(job.source) as opened:
-            _check_length(opened, job.longest)
+            check_length(opened, job.longest)
         marker = Marker(self._network)
         found = marker.detect_file(job.source, keys=list(named), speeds=job.speeds, longest=job.longest)
         return detection_as_json(found, {key.fingerprint: name for key, name in named.items()})
@@ -203,7 +253,7 @@ def _read(path: str, longest: float, values: int) -> Recording:
 def _bounded(opened: Source, longest: float, values: int) -> Iterator[NDArray[np.float64]]:
     """The blocks of a file, as long as they are no more than is taken on; a header that claims more is believed."""
     most = min(longest, values / (opened.channels * opened.rate))
-    _check_length(opened, most)
+    check_length(opened, most)
     count = 0
     for block in opened.blocks():
         count += len(block)
@@ -214,7 +264,8 @@ def _bounded(opened: Source, longest: float, values: int) -> Iterator[NDArray[np
         raise AudioError("the audio holds no samples")
 
 
-def _check_length(opened: Source, longest: float) -> None:
+def check_length(opened: Source, longest: float) -> None:
+    """Raise `TooLongError` for a file that claims to be longer than so many seconds."""
     if opened.num_samples is not None and opened.num_samples > longest * opened.rate:
         raise _too_long(longest)
 
@@ -226,6 +277,9 @@ def _too_long(longest: float) -> TooLongError:
 def _refused(problem: IdeawError, job: Job) -> Refused:
     """What HTTP calls it: too long, not audio, audio that cannot be used, or anything else that was asked wrongly."""
     match problem:
+        case RegistryError():
+            logging.getLogger("ideaw.service").warning("%s", problem)
+            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, NO_REGISTRY)
         case TooLongError():
             status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         case FileError():

@@ -6,6 +6,9 @@ from starlette.responses import JSONResponse
 
 BUSY_RETRY_SECONDS = 2
 
+NO_REGISTRY = "the registry cannot be used now; the service's log says why"
+"""What clients are told, who need not know where it is."""
+
 
 class Refusal(Exception):
     """A request that is not served, and why."""

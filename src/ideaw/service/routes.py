@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter
 from pydantic import BaseModel
@@ -29,10 +29,14 @@ from ideaw.service.refusals import Refusal
 from ideaw.service.settings import Settings
 from ideaw.service.uploads import Form, Receiver, Text
 
+if TYPE_CHECKING:
+    from ideaw.provenance.registry import Registry
+
 SAMPLE = resources.files("ideaw").joinpath("samples", "music.ogg")
 """The recording to try, music that is in the package."""
 
-router = APIRouter()
+router, about_itself = APIRouter(), APIRouter()
+"""What works with audio, and what tells of the service."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Service:
     pool: Pool
     receiver: Receiver
     metrics: Metrics
+    registry: "Registry | None" = None
 
     def receive(self, request: Request, form: type[Form]) -> contextlib.AbstractAsyncContextManager[Form]:
         """A form, unless there is no room for its job anyway; see `Receiver.receive`."""
@@ -54,24 +59,26 @@ class Service:
         return answers.FileAnswer(path, headers, self.receiver.hold(path.stat().st_size))
 
 
-def _service(request: Request) -> Service:
+def service_of(request: Request) -> Service:
+    """What answers this request."""
     return cast(Service, request.state.service)
 
 
-def _takes(form: type[BaseModel]) -> dict[str, Any]:
+def takes(form: type[BaseModel]) -> dict[str, Any]:
     """The description of a route that takes a form."""
     content = {"multipart/form-data": {"schema": form.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _refuses(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+def refuses(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """The description of refusals."""
     return {int(status): {"model": schemas.ErrorAnswer, "description": status.phrase} for status in statuses}
 
 
-AT_THE_DOOR = _refuses(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+AT_THE_DOOR = refuses(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 """Refusals of any route."""
 
-OF_FORMS = AT_THE_DOOR | _refuses(
+OF_FORMS = AT_THE_DOOR | refuses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -91,22 +98,22 @@ WAV_ANSWER: dict[int | str, dict[str, Any]] = {200: {"description": "A WAV file"
     "/v1/embed",
     response_class=Response,
     responses=OF_FORMS | AUDIO_ANSWER,
-    openapi_extra=_takes(schemas.EmbedForm),
+    openapi_extra=takes(schemas.EmbedForm),
 )
 async def embed(request: Request) -> Response:
     """Put a message into audio; the answer is the marked file, in the format of the upload."""
-    service = _service(request)
+    service = service_of(request)
     async with service.receive(request, schemas.EmbedForm) as form:
         job = jobs.Embed(
             source=str(form.file.path),
             message=form.message,
             kind=form.kind,
-            key=next(iter(_own_keys(service)), None) if form.key is None else _named_key(form.key),
+            key=next(iter(own_keys(service)), None) if form.key is None else named_key(form.key),
             snr=form.snr,
             audibility=form.audibility,
             longest=service.settings.limits.seconds,
         )
-        answer = await _do(request, job)
+        answer = await do_job(request, job)
         marked = form.file.path.with_name(answer["file"])
         name = answers.attachment(form.file.name, f"-marked{marked.suffix}")
         return service.send(marked, {"Content-Disposition": name})
@@ -115,46 +122,46 @@ async def embed(request: Request) -> Response:
 @router.post(
     "/v1/detect",
     responses=OF_FORMS | {200: {"model": schemas.DetectionAnswer | schemas.CoarseDetectionAnswer}},
-    openapi_extra=_takes(schemas.DetectForm),
+    openapi_extra=takes(schemas.DetectForm),
 )
 async def detect(request: Request) -> Response:
     """Look for a message in audio; strangers get the answer in whole seconds and without its statistics."""
-    service = _service(request)
+    service = service_of(request)
     async with service.receive(request, schemas.DetectForm) as form:
-        keys = [_named_key(key) for key in form.key] or _own_keys(service)
+        keys = [named_key(key) for key in form.key] or own_keys(service)
         job = jobs.Detect(str(form.file.path), keys, form.speeds, service.settings.limits.seconds)
-        answer = await _do(request, job)
+        answer = await do_job(request, job)
     return JSONResponse(answer if request.state.owner else answers.coarse(answer))
 
 
 @router.post(
     "/v1/compare",
     responses=OF_FORMS | {200: {"model": schemas.ComparisonAnswer}},
-    openapi_extra=_takes(schemas.CompareForm),
+    openapi_extra=takes(schemas.CompareForm),
 )
 async def compare(request: Request) -> Response:
     """Tell how far a copy is from its original, and what of that can be heard."""
-    service = _service(request)
+    service = service_of(request)
     limits = service.settings.limits
     async with service.receive(request, schemas.CompareForm) as form:
         job = jobs.Compare(str(form.original.path), str(form.marked.path), limits.seconds, limits.values)
-        return JSONResponse(await _do(request, job))
+        return JSONResponse(await do_job(request, job))
 
 
 @router.post(
     "/v1/attack",
     response_class=Response,
     responses=OF_FORMS | WAV_ANSWER,
-    openapi_extra=_takes(schemas.AttackForm),
+    openapi_extra=takes(schemas.AttackForm),
 )
 async def attack(request: Request) -> Response:
     """Apply one of the attacks to audio; the answer is a WAV file."""
-    service = _service(request)
+    service = service_of(request)
     limits = service.settings.limits
     async with service.receive(request, schemas.AttackForm) as form:
         if form.attack not in PLAYGROUND:
             raise Refusal(HTTPStatus.BAD_REQUEST, "there is no such attack; GET /v1/attacks lists them")
-        answer = await _do(request, jobs.Attack(str(form.file.path), form.attack, limits.seconds, limits.values))
+        answer = await do_job(request, jobs.Attack(str(form.file.path), form.attack, limits.seconds, limits.values))
         name = answers.attachment(form.file.name, f"-{form.attack}.wav")
         return service.send(form.file.path.with_name(answer["file"]), {"Content-Disposition": name})
 
@@ -163,14 +170,14 @@ async def attack(request: Request) -> Response:
     "/v1/preview",
     response_class=Response,
     responses=OF_FORMS | WAV_ANSWER,
-    openapi_extra=_takes(schemas.PreviewForm),
+    openapi_extra=takes(schemas.PreviewForm),
 )
 async def preview(request: Request) -> Response:
     """Decode audio to a WAV file of 32-bit floats, at its own rate."""
-    service = _service(request)
+    service = service_of(request)
     limits = service.settings.limits
     async with service.receive(request, schemas.PreviewForm) as form:
-        answer = await _do(request, jobs.Preview(str(form.file.path), limits.seconds, limits.values))
+        answer = await do_job(request, jobs.Preview(str(form.file.path), limits.seconds, limits.values))
         headers = {"X-Audio-Rate": str(answer["rate"]), "X-Audio-Channels": str(answer["channels"])}
         return service.send(form.file.path.with_name(answer["file"]), headers)
 
@@ -190,7 +197,7 @@ async def sample() -> Response:
 @router.get("/v1/info", responses=AT_THE_DOOR | {200: {"model": schemas.InfoAnswer}})
 async def info(request: Request) -> Response:
     """What a client needs to know beforehand."""
-    settings = _service(request).settings
+    settings = service_of(request).settings
     card, limits = find_model(settings.model).card, settings.limits
     content = {
         "version": metadata.version("ideaw"),
@@ -202,30 +209,31 @@ async def info(request: Request) -> Response:
         "capacity": _capacity(card),
         "limits": {"bytes": limits.bytes, "seconds": limits.seconds, "values": limits.values},
         "own_key": bool(settings.keys),
+        "verifies": settings.registry is not None,
         "token_needed": not request.state.owner,
     }
     return JSONResponse(content)
 
 
-@router.get(
+@about_itself.get(
     "/health",
-    responses=AT_THE_DOOR | _refuses(HTTPStatus.SERVICE_UNAVAILABLE) | {200: {"model": schemas.HealthAnswer}},
+    responses=AT_THE_DOOR | refuses(HTTPStatus.SERVICE_UNAVAILABLE) | {200: {"model": schemas.HealthAnswer}},
 )
 async def health(request: Request) -> Response:
     """That the service runs and can take uploads."""
-    _service(request).receiver.check_folder()
+    service_of(request).receiver.check_folder()
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/metrics", response_class=Response, responses=AT_THE_DOOR | {200: {"content": {"text/plain": {}}}})
+@about_itself.get("/metrics", response_class=Response, responses=AT_THE_DOOR | {200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
     """Counters in Prometheus's text format."""
-    return Response(_service(request).metrics.text(), media_type="text/plain; version=0.0.4")
+    return Response(service_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _do(request: Request, job: jobs.Job) -> dict[str, Any]:
+async def do_job(request: Request, job: jobs.Job) -> dict[str, Any]:
     """Have a job done; it ends at once when the client goes away, so that nobody's machine works for nobody."""
-    work = asyncio.ensure_future(_service(request).pool.run(job))
+    work = asyncio.ensure_future(service_of(request).pool.run(job))
     gone = asyncio.ensure_future(cast(Coroutine[Any, Any, Any], request.receive()))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -238,11 +246,12 @@ async def _do(request: Request, job: jobs.Job) -> dict[str, Any]:
         await asyncio.gather(work, gone, return_exceptions=True)
 
 
-def _own_keys(service: Service) -> list[jobs.NamedKey]:
+def own_keys(service: Service) -> list[jobs.NamedKey]:
+    """The keys that are used where a request brings none."""
     return [jobs.NamedKey(key.hex(), service.settings.key_name) for key in service.settings.keys]
 
 
-def _named_key(given: Text) -> jobs.NamedKey:
+def named_key(given: Text) -> jobs.NamedKey:
     """A key that came with a request.
 
     Raises:

@@ -1,6 +1,6 @@
 """What is sent and answered, as the OpenAPI description has it; forms are checked by these, answers only described."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,9 @@ from ideaw.hypotheses import DEFAULT_SPEEDS, Speeds
 from ideaw.payload.message import Notation
 from ideaw.service.presets import PLAYGROUND
 from ideaw.service.uploads import Audio, SmallFile
+
+MAX_PRODUCER_CHARACTERS = 200
+"""Of the name of a producer."""
 
 MAX_KEYS = 8
 """Keys that one search may try."""
@@ -59,6 +62,26 @@ class PreviewForm(_Strict):
     """Audio to be decoded."""
 
     file: Audio
+
+
+class VerifyForm(_Strict):
+    """Audio whose origin is asked for."""
+
+    file: Audio
+    key: list[SmallFile] = Field(default=[], max_length=MAX_KEYS, description="Key files; the part may be repeated.")
+    speeds: Speeds = DEFAULT_SPEEDS
+
+
+class IssueForm(_Strict):
+    """Audio that is to get an id."""
+
+    file: Audio
+    key: SmallFile | None = Field(None, description="A key file as `ideaw keygen` writes it.")
+    origin: Literal["generated", "recorded"] | None = Field(None, description="How the audio came to be.")
+    producer: str | None = Field(
+        None, min_length=1, max_length=MAX_PRODUCER_CHARACTERS, description="Who generates, for China's label."
+    )
+    data: str | None = Field(None, description="What else to keep in the record: an object of JSON.")
 
 
 # ---- What is answered
@@ -143,6 +166,132 @@ class ComparisonAnswer(_Strict):
     )
 
 
+ManifestState = Literal["none", "trusted", "valid", "expired", "tampered", "remote"]
+FITTING_STATES = ("trusted", "valid", "expired")
+"""Those in which signature and content fit, whoever signed."""
+
+VerdictStatus = Literal["authentic", "copied", "partial", "signed", "unknown", "unreadable", "unmarked", "none"]
+
+
+class ManifestAnswer(_Strict):
+    """What was found of a manifest."""
+
+    state: ManifestState
+    issuer: str | None
+    authority: str | None
+    record_ids: list[str]
+    origin: str | None
+    problems: list[str]
+    beside: bool
+    label: str | None
+
+
+class CoarseManifestAnswer(_Strict):
+    """What strangers are told of a manifest."""
+
+    state: ManifestState
+    issuer: str | None
+    authority: str | None
+    origin: str | None
+
+
+class KnownRecordAnswer(_Strict):
+    """The record to which a mark leads, for owners."""
+
+    id: str
+    created: str
+    key_fingerprint: str
+    model: str
+    wire_format: int
+    duration_seconds: float
+    sha256: str
+    signed: bool
+    data: dict[str, Any]
+
+
+class CoarseRecordAnswer(_Strict):
+    """The record to which a mark leads, for strangers."""
+
+    id: str
+    created: str
+    signed: bool
+
+
+class VerifiedPlace(_Strict):
+    """A stretch that is the recording of a record, in seconds."""
+
+    start: float
+    end: float
+    record: str
+
+
+class VerdictAnswer(_Strict):
+    """Where audio comes from, for owners."""
+
+    status: VerdictStatus
+    reason: str
+    record: KnownRecordAnswer | None
+    issuer: str | None
+    origin: str | None
+    segments: list[VerifiedPlace]
+    fingerprint_score: float | None
+    manifest: ManifestAnswer
+    detection: DetectionAnswer
+
+
+class CoarseVerdictAnswer(_Strict):
+    """Where audio comes from, for strangers; places in whole seconds."""
+
+    status: VerdictStatus
+    reason: str
+    record: CoarseRecordAnswer | None
+    issuer: str | None
+    origin: str | None
+    segments: list[VerifiedPlace]
+    manifest: CoarseManifestAnswer
+
+
+class MatchAnswer(_Strict):
+    """A manifest that belongs to what was asked for."""
+
+    manifestId: str
+    similarityScore: int | None = Field(None, ge=0, le=100, description="Left out where nothing was compared.")
+
+
+class MatchesAnswer(_Strict):
+    """What was found for a binding or content."""
+
+    matches: list[MatchAnswer]
+
+
+class RecordAnswer(_Strict):
+    """What everybody may know of a record."""
+
+    id: str
+    created: str
+    message: str
+    key_fingerprint: str
+    wire_format: int
+    model: str
+    duration_seconds: float
+    sha256: str
+    fingerprint: str = Field(description="Of its audio, in base64.")
+    manifest_id: str | None
+
+
+class AlgorithmAnswer(_Strict):
+    """A soft binding by its name."""
+
+    alg: str
+
+
+class AlgorithmsAnswer(_Strict):
+    """The soft bindings that can be resolved."""
+
+    watermarks: list[AlgorithmAnswer]
+    fingerprints: list[AlgorithmAnswer]
+
+
 class AttackAnswer(_Strict):
     """An attack that may be asked for."""
 
@@ -188,6 +337,7 @@ class InfoAnswer(_Strict):
     capacity: CapacityAnswer
     limits: LimitsAnswer
     own_key: bool = Field(description="Whether a key of the service is used where a request brings none.")
+    verifies: bool = Field(description="Whether there is a registry, so that /v1/verify and /v1/issue are there.")
     token_needed: bool = Field(description="Whether this caller needs a token for more than coarse answers.")
 
 

@@ -10,10 +10,11 @@ import tempfile
 from collections.abc import Callable, Generator
 
 import uvicorn
+from fastapi import FastAPI
 
 from ideaw.errors import FileError, IdeawError, error_reason
 from ideaw.models import find_model
-from ideaw.service.app import create_app
+from ideaw.service.app import check_files, create_app, open_registry
 from ideaw.service.protocol import patient
 from ideaw.service.settings import Settings, literal_address
 
@@ -22,21 +23,26 @@ BACKLOG = 512
 MAX_HEAD_BYTES = 1 << 15
 
 
-def run(settings: Settings, ready: Callable[[str], None]) -> None:
+def run(settings: Settings, ready: Callable[[str], None], create: Callable[[Settings], FastAPI] = create_app) -> None:
     """Serve until a signal asks to stop: then finish what runs, for a bounded time, and take nothing new.
 
     Args:
         settings: where, for whom and how much.
         ready: is called with the address once requests are answered.
+        create: makes the application.
 
     Raises:
-        IdeawError: the port cannot be listened on, there is no such model, or no place for temporary files.
+        IdeawError: the port cannot be listened on, there is no such model or registry, no
+            certificate that can be used, or no place for temporary files.
     """
     find_model(settings.model)
+    check_files(settings)
+    with open_registry(settings.registry, create=settings.sign is not None):  # who signs may begin a new one
+        pass
     _check_temporary_folder()
     with listen(settings.host, settings.port) as listening:
         config = uvicorn.Config(
-            create_app(settings),
+            create(settings),
             http=patient(settings.limits),
             ws="none",
             lifespan="on",

@@ -6,6 +6,7 @@ Limits are there so that no request, nor any number of them, can take the machin
 import ipaddress
 from dataclasses import dataclass, field, fields
 from math import inf
+from pathlib import Path
 
 from ideaw.errors import IdeawError
 from ideaw.keys import Key
@@ -63,6 +64,9 @@ class Settings:
         tokens: bearer tokens of those who may do everything.
         names: host names under which the service is known, besides addresses and localhost.
         proxies: addresses of reverse proxies whose `X-Forwarded-For` is believed.
+        registry: URL of the registry of the ids that are resolved, verified and allotted; None: none are.
+        sign: PEM files of the certificate that signs manifests, and of its key; None: nothing is signed.
+        trusted: PEM file of authorities whose signatures are trusted; None: none is.
         workers: processes that do the work.
         limits: how much is taken on.
     """
@@ -75,6 +79,9 @@ class Settings:
     tokens: tuple[str, ...] = field(default=(), repr=False)
     names: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
+    registry: str | None = field(default=None, repr=False)
+    sign: tuple[Path, Path] | None = field(default=None, repr=False)
+    trusted: Path | None = None
     workers: int = 2
     limits: Limits = Limits()
 

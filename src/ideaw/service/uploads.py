@@ -97,10 +97,43 @@ class Receiver:
         try:
             with self._counted():
                 await self._feed(request, boundary, parts)
-            yield _checked(kind, parts.values)
+            yield check_fields(kind, parts.values)
         finally:
-            self._held_bytes -= parts.num_bytes
+            self._held_bytes -= parts.held.num_bytes
             shutil.rmtree(parts.folder, ignore_errors=True)
+
+    @contextlib.asynccontextmanager
+    async def receive_file(self, request: Request, suffix: str) -> AsyncIterator[Path]:
+        """A body that is a file by itself, in a folder of its own until the `async with` ends; refuses as `receive`.
+
+        Args:
+            request: brings it.
+            suffix: what the file's name ends with.
+        """
+        self._check_declared(request)
+        with _form_errors():
+            folder = Path(tempfile.mkdtemp(dir=self._parent))
+        held = _Held()
+        try:
+            path = folder / f"1{suffix}"
+            with self._counted(), _form_errors(), path.open("xb") as file:
+                async for piece in self._held_pieces(request, held):
+                    file.write(piece)
+            yield path
+        finally:
+            self._held_bytes -= held.num_bytes
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def receive_text(self, request: Request) -> bytes:
+        """A small body, in memory; refuses what is larger than a field of a form, or too slow."""
+        content = bytearray()
+        with self._counted():
+            async for piece in self._pieces(request):
+                content += piece
+                if len(content) > MAX_FIELD_BYTES:
+                    line = f"more than {MAX_FIELD_BYTES} bytes are not taken here"
+                    raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, line)
+        return bytes(content)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -113,10 +146,13 @@ class Receiver:
             finally:
                 self._open -= 1
 
-    def _boundary(self, request: Request) -> bytes:
+    def _check_declared(self, request: Request) -> None:
         declared = request.headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > self._limits.bytes:
             raise self._too_large()
+
+    def _boundary(self, request: Request) -> bytes:
+        self._check_declared(request)
         kind, options = parse_options_header(request.headers.get("content-type"))
         if kind != b"multipart/form-data" or not options.get(b"boundary"):
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the fields as multipart/form-data")
@@ -126,16 +162,21 @@ class Receiver:
         """Take a body apart that comes neither too large nor too slowly."""
         with contextlib.closing(parts), _form_errors():
             parser = MultipartParser(boundary, parts.callbacks())
-            async for piece in self._pieces(request):
-                parts.num_bytes += len(piece)
-                self._held_bytes += len(piece)
-                if parts.num_bytes > self._limits.bytes:
-                    raise self._too_large()
-                if self._held_bytes > self._limits.held_bytes:
-                    raise busy("too much is being sent at once; try again later")
+            async for piece in self._held_pieces(request, parts.held):
                 parser.write(piece)
         if not parts.ended:
             raise Refusal(HTTPStatus.BAD_REQUEST, "the form is broken: it ends too early")
+
+    async def _held_pieces(self, request: Request, held: "_Held") -> AsyncIterator[bytes]:
+        """A body that is counted while it comes, of a bounded size."""
+        async for piece in self._pieces(request):
+            held.num_bytes += len(piece)
+            self._held_bytes += len(piece)
+            if held.num_bytes > self._limits.bytes:
+                raise self._too_large()
+            if self._held_bytes > self._limits.held_bytes:
+                raise busy("too much is being sent at once; try again later")
+            yield piece
 
     async def _pieces(self, request: Request) -> AsyncIterator[bytes]:
         """A body, as long as it comes with the least rate and is never silent for long."""
@@ -169,8 +210,15 @@ def _form_errors() -> Iterator[None]:
         raise busy(f"uploads cannot be stored now: {error_reason(problem)}") from None
 
 
-def _checked(kind: type[Form], values: dict[str, list[Any]]) -> Form:
-    """The fields as the form wants them."""
+@dataclass
+class _Held:
+    """How much of a body lies on the disk."""
+
+    num_bytes: int = 0
+
+
+def check_fields(kind: type[Form], values: dict[str, list[Any]]) -> Form:
+    """The fields as the form wants them, of each all that was sent; raise a `Refusal` for what it does not take."""
     repeated = {name for name, field in kind.model_fields.items() if get_origin(field.annotation) is list}
     for name, sent in values.items():
         if len(sent) > 1 and name not in repeated:
@@ -198,7 +246,7 @@ class _Parts:
         self.folder = folder
         self.values: dict[str, list[Any]] = {}
         self.ended = False
-        self.num_bytes = 0
+        self.held = _Held()
         self._count = 0
         self._header, self._value = bytearray(), bytearray()
         self._disposition: dict[bytes, bytes] = {}

@@ -75,9 +75,13 @@ class Section:
 
 def write(folder: Path, title: str, sections: Sequence[Section]) -> None:
     """Write `report.html` into a folder; it appears whole or not at all."""
-    page = Template(resources.files("ideaw.bench.reports").joinpath("page.html").read_text("utf-8"))
-    body = "\n".join(_section(section) for section in sections)
-    write_text(folder / REPORT_FILE, page.substitute(title=escape(title), body=body))
+    write_text(folder / REPORT_FILE, page(title, sections))
+
+
+def page(title: str, sections: Sequence[Section]) -> str:
+    """The text of a page."""
+    frame = Template(resources.files("ideaw.bench.reports").joinpath("page.html").read_text("utf-8"))
+    return frame.substitute(title=escape(title), body="\n".join(map(_section, sections)))
 
 
 def _section(section: Section) -> str:

@@ -62,6 +62,10 @@ export async function embed(file, settings) {
 export const detect = async (/** @type {Blob} */ file, /** @type {{key?: File, speeds?: string}} */ settings) =>
   (await request("detect", { file, ...settings })).json();
 
+/** @returns {Promise<any>} the answer of `ideaw verify --json`, or the coarse one for strangers */
+export const verify = async (/** @type {Blob} */ file, /** @type {{key?: File, speeds?: string}} */ settings) =>
+  (await request("verify", { file, ...settings })).json();
+
 /** @returns {Promise<object>} the answer of `ideaw compare --json` */
 export const compare = async (/** @type {Blob} */ original, /** @type {Blob} */ marked) =>
   (await request("compare", { original, marked })).json();

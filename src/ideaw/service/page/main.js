@@ -9,6 +9,7 @@ import * as newKey from "./newkey.js";
 import * as playground from "./playground.js";
 import * as source from "./source.js";
 import { offer, strengths } from "./strength.js";
+import * as verdict from "./verdict.js";
 import { decodeFloatWav } from "./wav.js";
 import { answerOf, duration, fileSize, quoted } from "./words.js";
 
@@ -75,6 +76,7 @@ async function load(chosen) {
   await source.stopRecording();
   const decoded = await decode(chosen);
   [file, marked, sound] = [chosen, null, decoded];
+  verdict.clear();
   document.body.classList.add("working");
   $("empty").hidden = $("answer").hidden = $("playground").hidden = true;
   $("loaded").hidden = $("work").hidden = false;
@@ -110,6 +112,7 @@ async function mark() {
     throw new UserError($("message").value ? measured.text : "Give a message to put into the audio.");
   }
   $("answer").hidden = true;
+  verdict.clear();
   const original = /** @type {File} */ (file);
   const settings = { message: $("message").value, kind: $("kind").value, key: key(), ...strength() };
   marked = await api.embed(original, settings);
@@ -129,11 +132,13 @@ async function mark() {
 async function look() {
   marked = null;
   $("answer").hidden = $("download").hidden = true;
+  verdict.clear();
   const shown = listening.show(sound);
   const opened = /** @type {File} */ (file);
   const detection = await search(opened);
   tell(answerOf(detection, searched(opened)));
   if (detection.status === "none") $("playground").hidden = true;
+  if (server.verifies) verdict.show(await api.verify(opened, settingsOfSearch()));
   $("playground-lead").textContent = "Change this audio, and see whether its mark is still found.";
   await shown;
 }

@@ -2,15 +2,27 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ideaw.errors import AudioError
-from ideaw.streams import EmbedStream
 
-OpenStream = Callable[[int], EmbedStream]
+
+class MarkingStream(Protocol):
+    """What an `EmbedStream` does of which byte markers make use."""
+
+    rate: int
+
+    def push(self, block: ArrayLike) -> NDArray[Any]:
+        """The marked samples that became final by these next ones."""
+
+    def flush(self) -> NDArray[Any]:
+        """End the stream: the samples that were still held."""
+
+
+OpenStream = Callable[[int], MarkingStream]
 """Opens a stream at a rate in Hz."""
 
 MAX_WAV_HEAD_BYTES = 1 << 20
@@ -155,7 +167,7 @@ class CompressedMarker(ByteMarker):
 
         self._open, self._name = open_stream, name
         self._decoder = Decoder(name)
-        self._stream: EmbedStream | None = None
+        self._stream: MarkingStream | None = None
         self._encoder: Any = None
 
     def push(self, data: bytes) -> bytes:
