@@ -88,8 +88,8 @@ def _answer(
     class GivenScreening:
         def __init__(self, *_: Any) -> None: ...
 
-        def hypotheses(self) -> Iterator[Hypothesis]:
-            yield from [Hypothesis(None, speed)] * (speed != 1)
+        def hypotheses(self, apart: bool) -> Iterator[Hypothesis]:
+            yield from [Hypothesis(None, speed)] * (apart and speed != 1)
 
     searches: list[GivenSearch] = []
     audio = np.zeros((round(seconds * SAMPLE_RATE), channels), np.float32)

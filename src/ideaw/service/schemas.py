@@ -92,6 +92,7 @@ class DetectionAnswer(_Strict):
     messages: list[str]
     p_value: float
     speed: float
+    tempo: float
     layer: Literal["fast", "deep"] | None
     segments: list[SegmentAnswer]
     key: str | None
