@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ideaw.audio.blocks import Progress, Resampler, network_length, resample, with_progress
-from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
 from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
@@ -159,12 +159,12 @@ class Detector:
         else:
             best = self._test(Hypothesis(), blocks, rate, trials, listening, keep_evidence)
         # At another tempo single seconds may be found; whether all of them are, only a search at that tempo tells.
-        if best.status != "found" or (listening is EVERYTHING and _is_in_pieces(best)):
+        if best.status != "found" or (listening is EVERYTHING and _is_in_pieces(best, seconds)):
             trials.look = 0
             screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
             for hypothesis in screening.hypotheses(best.status != "found"):
                 best = _better(best, self._test(hypothesis, open_blocks(), rate, trials))
-                if best.status == "found" and not _is_in_pieces(best):
+                if best.status == "found" and not _is_in_pieces(best, seconds):
                     break
         if progress:
             progress(1.0)
@@ -245,7 +245,7 @@ class Detector:
         count = 1 if hypothesis.channels is None else len(hypothesis.channels)
         resampler, length = Resampler(rate / hypothesis.speed, SAMPLE_RATE, count), 0
         chunk_hops = CHUNK_HOPS // count  # in about as much memory as one channel
-        search = Search(self._network, self._channels, chunk_hops, hypothesis.hop_samples)
+        search = Search(self._network, self._channels, chunk_hops, round(HOP_SAMPLES / hypothesis.tempo))
         search.keep_evidence = keep_evidence
         opening_due, chunks_seen = listening.until_sure, 0
         for block in blocks:
@@ -294,7 +294,7 @@ def _decide(
 ) -> Detection:
     """The answer for audio of so many seconds, up to `end` if these have gaps, as it was searched."""
     end = seconds if end is None else end
-    hop_seconds = hypothesis.hop_samples / SAMPLE_RATE / hypothesis.speed
+    hop_seconds = search.hop_samples / SAMPLE_RATE / hypothesis.speed
     limit = min(FILE_P, seconds / 3600 / FALSE_ALARM_HOURS)
     stretches = search.stretches
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
@@ -346,9 +346,10 @@ def _longest_seconds(detection: Detection) -> float:
     return max((segment.end - segment.start for segment in detection.segments), default=0.0)
 
 
-def _is_in_pieces(detection: Detection) -> bool:
-    """Whether what was found may be a mark at another tempo: single seconds of it fit, those after them do not."""
-    return len(detection.segments) != 1 or _longest_seconds(detection) < MIN_SPEED_SECONDS
+def _is_in_pieces(detection: Detection, seconds: float | None) -> bool:
+    """Whether what was found in so many seconds may be at another tempo: single ones fit, those after them do not."""
+    least = MIN_SPEED_SECONDS if seconds is None else min(MIN_SPEED_SECONDS, seconds / 2)
+    return len(detection.segments) != 1 or _longest_seconds(detection) < least
 
 
 def _measured_speed(stretch: MarkedStretch, speed: float) -> float:

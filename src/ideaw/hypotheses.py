@@ -71,11 +71,6 @@ class Hypothesis:
     speed: float = 1.0
     tempo: float = 1.0
 
-    @property
-    def hop_samples(self) -> int:
-        """Samples at 16 kHz between frames: at another tempo other ones than when the mark was made."""
-        return round(HOP_SAMPLES / self.tempo)
-
     def select(self, block: NDArray[np.floating]) -> NDArray[np.floating]:
         """The signals to search in a block `(n, channels)`: its mix `(n, 1)`, or the selected channels."""
         return mix(block)[:, None] if self.channels is None else block[:, self.channels]
