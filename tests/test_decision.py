@@ -12,7 +12,7 @@ from plans import plan_of, symbols_for
 
 import ideaw
 from ideaw import detector
-from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE
+from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
 from ideaw.detector import Detector, TrialCounter, fisher_product_p
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network
@@ -74,7 +74,7 @@ def _answer(
 
     class GivenSearch:
         def __init__(self, network: Network, keys: Sequence[KeyChannels], *_: Any) -> None:
-            self.keys, self.chunks = keys, chunks
+            self.keys, self.chunks, self.hop_samples = keys, chunks, HOP_SAMPLES
             here = len(searches) == (speed != 1)
             self.stretches = list(stretches) if here else []
             self.log_p = min([log_p, *(stretch.log_p for stretch in self.stretches)])
@@ -87,8 +87,8 @@ def _answer(
     class GivenScreening:
         def __init__(self, *_: Any) -> None: ...
 
-        def hypotheses(self) -> Iterator[Hypothesis]:
-            yield from [Hypothesis(None, speed)] * (speed != 1)
+        def hypotheses(self, apart: bool) -> Iterator[Hypothesis]:
+            yield from [Hypothesis(None, speed)] * (apart and speed != 1)
 
     searches: list[GivenSearch] = []
     audio = np.zeros((round(seconds * SAMPLE_RATE), channels), np.float32)

@@ -18,6 +18,7 @@ from ideaw.engine.search import Search
 from ideaw.engine.significance import FILE_P
 from ideaw.hypotheses import (
     SPEED_GRID,
+    TEMPO_GRID,
     Hypothesis,
     LoudestExcerpt,
     Screening,
@@ -93,7 +94,7 @@ def test_the_weights_of_all_paths_sum_to_at_most_one(starts: int) -> None:
 
 def test_everything_that_may_be_tried_is_counted() -> None:
     assert count_hypotheses(1, "none") == 1
-    near = len(SPEED_GRID["near"])
+    near = len(SPEED_GRID["near"]) + len(TEMPO_GRID["near"])
     assert count_hypotheses(1, "near") == 1 + near
     assert count_hypotheses(2, "near") == 1 + 3 + near
     trials = TrialCounter(count_hypotheses(2, "near"), [PUBLIC, OTHER], chunks=5)

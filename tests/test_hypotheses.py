@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 import ideaw
 from ideaw import hypotheses
-from ideaw.audio.grid import SAMPLE_RATE, SEGMENT_SAMPLES
+from ideaw.attacks import catalogue
+from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine.correlate import Track
 from ideaw.engine.network import Network
 from ideaw.hypotheses import (
@@ -18,6 +19,7 @@ from ideaw.hypotheses import (
     SCREENED_SECONDS,
     SPEED_GRID,
     SPEED_RATIO,
+    TEMPO_GRID,
     Hypothesis,
     LoudestExcerpt,
     Screening,
@@ -113,6 +115,22 @@ def test_the_grids_leave_no_speed_out() -> None:
     assert SPEED_GRID["none"] == ()
 
 
+def test_the_grids_leave_no_tempo_out() -> None:
+    for name, lowest, highest in (("near", 0.94, 1.06), ("all", 0.8, 1.25)):
+        grid = np.sort([1.0, *TEMPO_GRID[name]])
+        for tempo in np.linspace(lowest, highest, 999):
+            assert np.abs(grid / tempo - 1).min() < 0.0026
+        assert 1.0 not in TEMPO_GRID[name]
+    assert TEMPO_GRID["none"] == ()
+
+
+@pytest.mark.parametrize("speeds", ["near", "all"])
+def test_every_tempo_is_a_hop_of_its_own(speeds: Speeds) -> None:
+    hops = [HOP_SAMPLES / tempo for tempo in TEMPO_GRID[speeds]]
+    assert hops == pytest.approx(np.rint(hops))
+    assert len(set(np.rint(hops)) - {HOP_SAMPLES}) == len(hops)
+
+
 def test_speeds_that_are_not_known_are_refused() -> None:
     for speeds in SPEED_GRID:
         assert check_speeds(speeds) == speeds
@@ -143,6 +161,19 @@ def test_a_speed_is_found(
     (best,) = _hypotheses(network, played, b"no key", PUBLIC, rate=rate, speeds=speeds)
     assert best.channels is None
     assert best.speed == pytest.approx(speed, rel=0.004)  # near enough: the search at this speed follows the rest
+
+
+@pytest.mark.parametrize("tempo", [0.82, 0.95, 1.05, 1.2])
+def test_a_tempo_is_told_from_a_speed(network: Network, marked: NDArray[np.float32], tempo: float) -> None:
+    stretched = catalogue.run("tempo", marked, SAMPLE_RATE, factor=tempo)
+    (best,) = _hypotheses(network, stretched[:, None], PUBLIC, speeds="all")
+    assert (best.channels, best.speed) == (None, 1)
+    assert best.tempo == pytest.approx(tempo, rel=0.01)  # near enough in 3 s
+
+
+def test_a_mark_as_it_was_made_gives_no_other_speed(network: Network, marked: NDArray[np.float32]) -> None:
+    screening = Screening(network, [network.channels(PUBLIC)], marked[:, None], SAMPLE_RATE, "all")
+    assert list(screening.hypotheses()) == []
 
 
 def test_unmarked_audio_and_silence_have_no_speed(network: Network, strings: NDArray[np.float32]) -> None:
@@ -237,6 +268,7 @@ def test_every_hypothesis_that_a_screening_can_yield_is_counted(
         possible |= {Hypothesis(tuple(range(channels))), *(Hypothesis((channel,)) for channel in range(channels))}
     among = tuple(range(channels)) if channels > 1 else None
     possible |= {Hypothesis(among, speed) for speed in SPEED_GRID[speeds]}
+    possible |= {Hypothesis(among, tempo=tempo) for tempo in TEMPO_GRID[speeds]}
     assert len(possible) == count_hypotheses(channels, speeds)
 
     # Whatever a correlation says, nothing else comes out.
@@ -245,7 +277,9 @@ def test_every_hypothesis_that_a_screening_can_yield_is_counted(
     monkeypatch.setattr(hypotheses, "find_tracks", lambda *_: [Track(*seconds, 0.0, -20 * values.random())])
     monkeypatch.setattr(hypotheses, "ChunkFeatures", _NoFeatures)
     monkeypatch.setattr(
-        hypotheses, "scan_speeds", lambda _, templates, tried: 12 * values.random((len(tried), len(templates)))
+        hypotheses,
+        "scan_speeds",
+        lambda _, templates, speeds, tempos: 12 * values.random((len(speeds) + len(tempos), len(templates))),
     )
     screening = Screening(network, [network.channels(PUBLIC)], audio, SAMPLE_RATE, speeds)
     yielded = [list(screening.hypotheses()) for _ in range(20)]

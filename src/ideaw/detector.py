@@ -22,6 +22,7 @@ from ideaw.engine.significance import CANDIDATE_P, FILE_P, file_limit
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import (
     DEFAULT_SPEEDS,
+    ORIGINAL,
     SPEED_RATIO,
     Hypothesis,
     Screening,
@@ -157,12 +158,13 @@ class Detector:
                 best = self._test(Hypothesis(), open_blocks(), rate, trials, EVERYTHING, keep_evidence)
         else:
             best = self._test(Hypothesis(), blocks, rate, trials, listening, keep_evidence)
-        if best.status != "found":
+        # At another tempo single seconds may be found; whether all of them are, only a search at that tempo tells.
+        if best.status != "found" or (listening is EVERYTHING and _is_in_pieces(best, seconds)):
             trials.look = 0
             screening = Screening(self._network, self._channels, excerpt.samples, rate, self._speeds)
-            for hypothesis in screening.hypotheses():
-                best = min(best, self._test(hypothesis, open_blocks(), rate, trials), key=_rank)
-                if best.status == "found":
+            for hypothesis in screening.hypotheses(best.status != "found"):
+                best = _better(best, self._test(hypothesis, open_blocks(), rate, trials))
+                if best.status == "found" and not _is_in_pieces(best, seconds):
                     break
         if progress:
             progress(1.0)
@@ -242,7 +244,8 @@ class Detector:
         """The answer for the whole audio under one hypothesis, or for its beginning if that is sure."""
         count = 1 if hypothesis.channels is None else len(hypothesis.channels)
         resampler, length = Resampler(rate / hypothesis.speed, SAMPLE_RATE, count), 0
-        search = Search(self._network, self._channels, CHUNK_HOPS // count)  # in about as much memory as one channel
+        chunk_hops = CHUNK_HOPS // count  # in about as much memory as one channel
+        search = Search(self._network, self._channels, chunk_hops, round(HOP_SAMPLES / hypothesis.tempo))
         search.keep_evidence = keep_evidence
         opening_due, chunks_seen = listening.until_sure, 0
         for block in blocks:
@@ -262,7 +265,7 @@ class Detector:
         search.finish()
         trials.chunks = max(search.chunks, 1)
         trials.look += listening.until_sure or trials.look > 0
-        detection = _decide(search, trials, length / rate, hypothesis.speed)
+        detection = _decide(search, trials, length / rate, hypothesis)
         logger.debug("%s: %s, p = %.1e", hypothesis, detection.status, detection.p_value)
         return detection
 
@@ -283,10 +286,15 @@ def fisher_product_p(one: float, other: float, most: float = 1.0) -> float:
 
 
 def _decide(
-    search: Search, trials: TrialCounter, seconds: float, speed: float = 1.0, end: float | None = None
+    search: Search,
+    trials: TrialCounter,
+    seconds: float,
+    hypothesis: Hypothesis = ORIGINAL,
+    end: float | None = None,
 ) -> Detection:
-    """The answer for audio of so many seconds, up to `end` if these have gaps, as it was searched at one speed."""
+    """The answer for audio of so many seconds, up to `end` if these have gaps, as it was searched."""
     end = seconds if end is None else end
+    hop_seconds = search.hop_samples / SAMPLE_RATE / hypothesis.speed
     limit = file_limit(seconds)
     stretches = search.stretches
     readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
@@ -298,13 +306,14 @@ def _decide(
             "found",
             best.decoded.message.content,
             trials.reported_p(p, best.key_index),
-            _segments(sure, search.keys, end, speed),
+            _segments(sure, search.keys, end, hop_seconds),
             tuple(map(float, best.decoded.llrs)),
             search.keys[best.key_index].fingerprint,
-            _measured_speed(best, speed),
+            _measured_speed(best, hypothesis.speed),
             "fast",
             max(0, math.floor(best.decoded.check_bits - math.log2(best.decodings))),
             WIRE_FORMAT,
+            tempo=_measured_speed(best, hypothesis.tempo),
         )
     present = [stretch for stretch in stretches if trials.track_p(stretch.log_p) < limit]
     p = min(1.0, trials.track_p(search.log_p))
@@ -313,7 +322,7 @@ def _decide(
     strongest = min(present, key=lambda stretch: stretch.log_p)
     p = trials.reported_p(p, strongest.key_index)
     llrs = tuple(map(float, strongest.decoded.llrs))
-    return Detection("unreadable", None, p, _segments(present, search.keys, end, speed), llrs, layer="fast")
+    return Detection("unreadable", None, p, _segments(present, search.keys, end, hop_seconds), llrs, layer="fast")
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:
@@ -328,12 +337,25 @@ def _pool(search: Search) -> Iterator[MarkedStretch]:
             yield replace(strongest, decoded=decoded, decodings=1 + sum(piece.decodings for piece in pieces))
 
 
-def _rank(detection: Detection) -> tuple[bool, float]:
-    return detection.status != "found", detection.p_value
+def _better(one: Detection, other: Detection) -> Detection:
+    """The less likely accident or, of two that were found, the first unless the other has more in one piece."""
+    if one.found and other.found:
+        return other if _longest_seconds(other) > _longest_seconds(one) + 1 else one
+    return min(one, other, key=lambda detection: (not detection.found, detection.p_value))
+
+
+def _longest_seconds(detection: Detection) -> float:
+    return max((segment.end - segment.start for segment in detection.segments), default=0.0)
+
+
+def _is_in_pieces(detection: Detection, seconds: float | None) -> bool:
+    """Whether what was found in so many seconds may be at another tempo: single ones fit, those after them do not."""
+    least = MIN_SPEED_SECONDS if seconds is None else min(MIN_SPEED_SECONDS, seconds / 2)
+    return len(detection.segments) != 1 or _longest_seconds(detection) < least
 
 
 def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
-    """The playback speed of a stretch that was found at the hypothesis `speed`, refined by the spacing of its seconds.
+    """The speed or tempo of a stretch that was found at the hypothesis `speed`, refined by the spacing of its seconds.
 
     Starts are rounded to hops (1.6 % of a second): a few seconds cannot refine it, and the hypothesis is right within
     a step of the grid. A mark that is found at speed 1 is reported at speed 1.
@@ -345,9 +367,10 @@ def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     return float(speed * np.clip(FRAMES_PER_SECOND / hops, 1 / SPEED_RATIO, SPEED_RATIO))
 
 
-def _segments(stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, speed: float) -> list[Segment]:
+def _segments(
+    stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, hop_seconds: float
+) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
-    hop_seconds = HOP_SAMPLES / SAMPLE_RATE / speed
     return [
         Segment(
             min(stretch.first * hop_seconds, end),

@@ -1,8 +1,8 @@
-"""Hypotheses besides the mix at its own speed: channels searched apart, and audio played faster or slower.
+"""Hypotheses besides the mix at its own speed: channels searched apart, and audio of another speed or tempo.
 
 A full search under every hypothesis would cost minutes. They are therefore screened on an excerpt, the loudest seconds:
 only a hypothesis under which the excerpt shows a locating code is searched in full. Channels are screened with the
-network, speeds without it (`engine/speed_scan.py`).
+network, speeds and tempos without it (`engine/speed_scan.py`).
 """
 
 import math
@@ -15,7 +15,7 @@ import soxr
 from numpy.typing import NDArray
 
 from ideaw.audio.blocks import SOXR_QUALITY, SampleBuffer, mix
-from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.audio.grid import HOP_SAMPLES, SAMPLE_RATE
 from ideaw.engine.correlate import find_tracks
 from ideaw.engine.features import ChunkFeatures
 from ideaw.engine.network import Network
@@ -40,6 +40,14 @@ SPEED_GRID: dict[Speeds, tuple[float, ...]] = {
 }
 """Speeds that are tried where nothing was found: within 6 %, or from 0.8 to 1.25."""
 
+TEMPO_GRID: dict[Speeds, tuple[float, ...]] = {
+    "none": (),
+    "near": tuple(HOP_SAMPLES / hop for hop in range(235, 267) if hop != HOP_SAMPLES),
+    "all": tuple(HOP_SAMPLES / hop for hop in range(200, 314) if hop != HOP_SAMPLES),
+}
+"""Tempos that are tried besides, at the same pitch and as far: those at which a frame is whole samples after the one
+before, 0.4 % apart: the true tempo is within 0.25 % of one of them."""
+
 SCREENED_SECONDS, MAX_EXCERPT_SAMPLES = 10, 4_000_000
 """Seconds that are screened, more than one because codecs leave little in each; fewer where that would exceed
 MAX_EXCERPT_SAMPLES, of all channels together."""
@@ -56,14 +64,20 @@ TINY_ENERGY = 1e-30
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """How the mark may lie in the audio: in the mix of all channels (None) or the sum of some, played at a speed."""
+    """How the mark may lie in the audio: in the mix of all channels (None) or the sum of some, played at a speed, or
+    at a tempo without change of pitch."""
 
     channels: tuple[int, ...] | None = None
     speed: float = 1.0
+    tempo: float = 1.0
 
     def select(self, block: NDArray[np.floating]) -> NDArray[np.floating]:
         """The signals to search in a block `(n, channels)`: its mix `(n, 1)`, or the selected channels."""
         return mix(block)[:, None] if self.channels is None else block[:, self.channels]
+
+
+ORIGINAL = Hypothesis()
+"""The mix as it was made: what is searched first."""
 
 
 def check_speeds(speeds: str) -> Speeds:
@@ -79,9 +93,9 @@ def check_speeds(speeds: str) -> Speeds:
 
 
 def count_hypotheses(channels: int, speeds: Speeds) -> int:
-    """Number of hypotheses: the mix, all channels together and each alone, and every speed."""
+    """Number of hypotheses: the mix, all channels together and each alone, every speed and tempo."""
     apart = 1 + channels if channels > 1 else 0
-    return 1 + apart + len(SPEED_GRID[speeds])
+    return 1 + apart + len(SPEED_GRID[speeds]) + len(TEMPO_GRID[speeds])
 
 
 class LoudestExcerpt:
@@ -134,21 +148,25 @@ class Screening:
     rate: int
     speeds: Speeds
 
-    def hypotheses(self) -> Iterator[Hypothesis]:
-        """The hypotheses that deserve a full search, besides the mix at its own speed."""
+    def hypotheses(self, apart: bool = True) -> Iterator[Hypothesis]:
+        """The hypotheses that deserve a full search, besides the mix at its own speed.
+
+        Args:
+            apart: whether channels at their own speed are among them.
+        """
         if not self.excerpt.any():
             return
         resampled = soxr.resample(self.excerpt.astype(np.float32), self.rate, SAMPLE_RATE, quality=SOXR_QUALITY)
-        apart = differ_from_mix(self.excerpt)
-        if apart:
+        differ = differ_from_mix(self.excerpt)
+        if apart and differ:
             best, p = self._best_channels(resampled)
             if p < CANDIDATE_P:
                 yield Hypothesis(best)
         if self.speeds != "none" and self.network.response is not None:
-            channels = tuple(range(self.excerpt.shape[1])) if apart else None
-            speed, p = self._best_speed(Hypothesis(channels).select(resampled), self.network.response)
-            if p < CANDIDATE_P:
-                yield Hypothesis(channels, speed)
+            channels = tuple(range(self.excerpt.shape[1])) if differ else None
+            hypothesis, p = self._best_playback(resampled, channels, self.network.response)
+            if hypothesis != Hypothesis(channels) and p < CANDIDATE_P:
+                yield hypothesis
 
     def _best_channels(self, audio: NDArray[np.float32]) -> tuple[tuple[int, ...], float]:
         """The channels of `(n, channels)` at 16 kHz that most likely hold a locating code, all or one, and the p-value.
@@ -163,13 +181,20 @@ class Screening:
         best = min(options, key=log_p.__getitem__)
         return best, min(1.0, len(self.keys) * math.exp(log_p[best]))
 
-    def _best_speed(self, audio: NDArray[np.floating], response: NDArray[np.float32]) -> tuple[float, float]:
-        """The speed at which `(n, channels)` at 16 kHz were most likely played, and the p-value of that."""
-        speeds = SPEED_GRID[self.speeds]
-        templates = [code_template(response, channels.code_stream) for channels in self.keys]
-        scores = scan_speeds(line_spectrum(audio.astype(np.float32)), templates, speeds)
-        best = np.unravel_index(scores.argmax(), scores.shape)
-        return speeds[best[0]], accident_p(float(scores[best]), scores.size)
+    def _best_playback(
+        self, audio: NDArray[np.floating], channels: tuple[int, ...] | None, response: NDArray[np.float32]
+    ) -> tuple[Hypothesis, float]:
+        """The speed or tempo at which `(n, channels)` at 16 kHz were most likely played, and the p-value of that.
+
+        The original is among them: where a mark fits best as it was made, its neighbours are not worth a search.
+        """
+        speeds, tempos = (1.0, *SPEED_GRID[self.speeds]), TEMPO_GRID[self.speeds]
+        played = [*((speed, 1.0) for speed in speeds), *((1.0, tempo) for tempo in tempos)]
+        templates = [code_template(response, keyed.code_stream) for keyed in self.keys]
+        spectrum = line_spectrum(Hypothesis(channels).select(audio).astype(np.float32))
+        scores = scan_speeds(spectrum, templates, speeds, tempos)
+        best = int(scores.max(1).argmax())
+        return Hypothesis(channels, *played[best]), accident_p(float(scores.max()), scores.size)
 
     def _least_log_p(self, stream: NDArray[np.float32]) -> float:
         """The least `log_p` of any key's locating code in (hops, freq_tiles) of a stream."""

@@ -246,13 +246,13 @@ class Marker(SegmentMarker):
         expected: Sequence[MessageLike] = (),
         progress: Progress | None = None,
     ) -> Detection:
-        """Search samples for a mark: in their mix, then in all channels apart or in one, then at other speeds.
+        """Search samples for a mark: in their mix, in all channels apart or in one, at other speeds and tempos.
 
         Args:
             samples, rate, progress: see `Marker`.
             keys: whose marks are looked for (None: the marker's own key and its older ones).
-            speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None:
-                all, but near for the deep layer, whose search of them takes long).
+            speeds: tried, with and without change of pitch, where nothing or pieces are found: "near" up to 6 % off,
+                "all" from 0.8 to 1.25, or "none" (None: all, but near for the deep layer, where they take long).
             layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
 

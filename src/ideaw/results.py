@@ -66,6 +66,8 @@ class Detection:
     """Number of the format that the mark is written in; None unless found."""
     heard_seconds: float | None = None
     """Seconds of the audio that were listened to, where that is not all of it: nothing is known of the rest."""
+    tempo: float = 1.0
+    """Playback tempo at the same pitch, relative to the audio that was marked; 1 where `speed` says it all."""
 
     @property
     def found(self) -> bool:
@@ -90,7 +92,8 @@ class Detection:
         marked = sum(segment.end - segment.start for segment in same_key if segment.message in (self.message, None))
         layer = " in the deep layer" if self.layer == "deep" else ""
         speed = "" if self.speed == 1 else f", played {self.speed:.3g} times as fast"
-        return f"found {Message(self.message)} in {marked:.1f} s of audio{layer}{speed} (p = {self.p_value:.1e})"
+        tempo = "" if self.tempo == 1 else f", played at {self.tempo:.3g} times its tempo"
+        return f"found {Message(self.message)} in {marked:.1f} s of audio{layer}{speed}{tempo} (p = {self.p_value:.1e})"
 
 
 def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> dict[str, Any]:
@@ -108,6 +111,7 @@ def detection_as_json(detection: Detection, names: Mapping[str, str | None]) -> 
         "messages": [_digits(message) for message in detection.messages],
         "p_value": detection.p_value,
         "speed": round(detection.speed, 4),
+        "tempo": round(detection.tempo, 4),
         "layer": detection.layer,
         "check_bits": detection.check_bits,
         "wire_format": detection.wire_format,

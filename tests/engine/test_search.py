@@ -186,9 +186,9 @@ def test_no_more_is_analysed_at_once_than_a_chunk_and_its_surroundings(
 ) -> None:
     lengths = []
 
-    def analyse(network: Network, audio: NDArray[np.float32]) -> ChunkFeatures:
+    def analyse(network: Network, audio: NDArray[np.float32], hop_samples: int) -> ChunkFeatures:
         lengths.append(len(audio))
-        return ChunkFeatures(network, audio)
+        return ChunkFeatures(network, audio, hop_samples)
 
     monkeypatch.setattr(search, "ChunkFeatures", analyse)
     in_pieces = _search(network, chunk_hops=3 * FRAMES_PER_SECOND)

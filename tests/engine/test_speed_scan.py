@@ -10,7 +10,7 @@ from ideaw.attacks import catalogue
 from ideaw.audio.grid import FRAMES_PER_SECOND, SAMPLE_RATE, SEGMENT_SAMPLES
 from ideaw.engine.response import code_template, log_magnitudes
 from ideaw.engine.speed_scan import accident_p, line_spectrum, scan_speeds
-from ideaw.hypotheses import SPEED_GRID
+from ideaw.hypotheses import SPEED_GRID, TEMPO_GRID
 from ideaw.keys import Key
 
 KEY, OTHER = Key(b"whoever marks it"), Key(b"somebody else...")
@@ -58,6 +58,19 @@ def test_a_mark_shows_at_its_speed_after_a_codec_and_to_its_key_alone(
     assert speeds[own.argmax()] == pytest.approx(speed, rel=0.003)
     assert accident_p(own.max(), len(speeds)) < 1e-9
     assert accident_p(others.max(), len(speeds)) > 1e-3
+
+
+@pytest.mark.parametrize("tempo", [0.8, 0.93, 1.07, 1.25])
+def test_a_mark_shows_at_its_tempo_and_less_at_any_speed(
+    marker: ideaw.Marker, marked: NDArray[np.float32], tempo: float
+) -> None:
+    played = catalogue.run("tempo", marked, SAMPLE_RATE, factor=tempo)
+    speeds, tempos = SPEED_GRID["all"], TEMPO_GRID["all"]
+    (scores,) = scan_speeds(line_spectrum(played[:, None]), [_template(marker, KEY)], speeds, tempos).T
+    as_speed, as_tempo = scores[: len(speeds)], scores[len(speeds) :]
+    assert tempos[as_tempo.argmax()] == pytest.approx(tempo, rel=0.006)
+    assert as_tempo.max() > 1.2 * as_speed.max()
+    assert accident_p(as_tempo.max(), len(scores)) < 1e-9
 
 
 def test_channels_add_up(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:

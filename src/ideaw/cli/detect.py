@@ -54,7 +54,7 @@ def detect(
     speeds: Annotated[
         Speed | None,
         typer.Option(
-            help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25.",
+            help="Other speeds and tempos to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25.",
             show_default="all; near for the deep layer",
         ),
     ] = None,

@@ -62,7 +62,9 @@ def scan(
     ] = None,
     speeds: Annotated[
         Speed,
-        typer.Option(help="Other speeds to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."),
+        typer.Option(
+            help="Other speeds and tempos to try where nothing is found: up to 6 % off, or all from 0.8 to 1.25."
+        ),
     ] = Speed.ALL,
     until_sure: Annotated[
         bool, typer.Option("--until-sure/--whole", help="Stop listening to a file once its message is beyond doubt.")

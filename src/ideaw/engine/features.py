@@ -30,12 +30,13 @@ class ChunkFeatures:
     Args:
         network: the model.
         audio: `(n, channels)` float32.
+        hop_samples: samples between its frames, which differ from HOP_SAMPLES in audio of another tempo.
     """
 
-    def __init__(self, network: Network, audio: NDArray[np.float32]) -> None:
+    def __init__(self, network: Network, audio: NDArray[np.float32], hop_samples: int = HOP_SAMPLES) -> None:
         length, channels = audio.shape
-        self._network = network
-        self.hops = -(-length // HOP_SAMPLES)
+        self._network, self._hop_samples = network, hop_samples
+        self.hops = -(-length // hop_samples)
         codes = np.empty((channels, self.hops, network.card.bins // TILE_BINS), np.float32)
         self._audible = np.empty((channels, self.hops), bool)
         parts = split_hops(0, self.hops, MAX_INFERENCE_HOPS)
@@ -68,7 +69,7 @@ class ChunkFeatures:
         (channel, begin, end), context = job, self._network.card.context["locate"]
         first, last = max(begin - context, 0), min(end + context, self.hops)
         inside = slice(begin - first, end - first)
-        spectrum = _level_spectrum(audio[:, channel], first, last)
+        spectrum = _level_spectrum(audio[:, channel], first, last, self._hop_samples)
         if not spectrum.any():  # digital silence
             self._audible[channel, begin:end], codes[channel, begin:end] = False, 0
             return begin, tuple(kind[0].repeat(end - begin, 1) for kind in self._silence)
@@ -103,12 +104,12 @@ def _cut_states(states: list[tuple[int, StageState]], first: int, last: int) -> 
     return tuple(np.concatenate(kind, 1)[None] for kind in zip(*parts, strict=True))
 
 
-def _level_spectrum(audio: NDArray[np.float32], first: int, last: int) -> NDArray[np.complex64]:
+def _level_spectrum(audio: NDArray[np.float32], first: int, last: int, hop_samples: int) -> NDArray[np.complex64]:
     """(n,) audio → (last − first, NUM_BINS): its spectrum at these hops, at level 1."""
     begin = max(first - SPECTRUM_CONTEXT_HOPS, 0)
-    around = audio[begin * HOP_SAMPLES : (last + SPECTRUM_CONTEXT_HOPS) * HOP_SAMPLES]
-    padded = np.pad(around, (0, -len(around) % HOP_SAMPLES))
-    return level_spectrum(padded)[first - begin : last - begin]
+    around = audio[begin * hop_samples : (last + SPECTRUM_CONTEXT_HOPS) * hop_samples]
+    padded = np.pad(around, (0, -len(around) % hop_samples))
+    return level_spectrum(padded, hop_samples)[first - begin : last - begin]
 
 
 def _sum_tile_bins(stream: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -76,6 +76,8 @@ class Search:
     network: Network
     keys: Sequence[KeyChannels]
     chunk_hops: int = CHUNK_HOPS
+    hop_samples: int = HOP_SAMPLES
+    """Samples between frames, which differ from HOP_SAMPLES where audio of another tempo is searched."""
     log_p: float = 0.0
     """The least `log_p` of any track in any chunk."""
     chunks: int = 0
@@ -98,30 +100,30 @@ class Search:
     @property
     def end_hop(self) -> int:
         """The hop up to which audio has arrived."""
-        return self._audio.end // HOP_SAMPLES
+        return self._audio.end // self.hop_samples
 
     def search_opening(self, hops: int) -> "Search":
         """A search of the first hops alone, none of which may have been dropped; this one goes on as if it were not."""
-        opening = Search(self.network, self.keys)
-        opening.push(self._audio.get(0, hops * HOP_SAMPLES))
+        opening = Search(self.network, self.keys, hop_samples=self.hop_samples)
+        opening.push(self._audio.get(0, hops * self.hop_samples))
         opening.finish()
         return opening
 
     def jump_to(self, hop: int) -> None:
         """Go on with audio from a later hop; what lies between is not searched."""
-        self._audio, self._searched = SampleBuffer(start=hop * HOP_SAMPLES), hop
+        self._audio, self._searched = SampleBuffer(start=hop * self.hop_samples), hop
 
     def push(self, audio: NDArray[np.float32]) -> None:
         """Go on with `(n, channels)` samples."""
         self._audio.append(audio)
-        while self._audio.end >= (stop := (self._searched + self.chunk_hops + self.margin_hops) * HOP_SAMPLES):
+        while self._audio.end >= (stop := (self._searched + self.chunk_hops + self.margin_hops) * self.hop_samples):
             self._search_chunk(stop, self._searched + self.chunk_hops)
-            self._audio.drop_before((self._searched - self.margin_hops) * HOP_SAMPLES)
+            self._audio.drop_before((self._searched - self.margin_hops) * self.hop_samples)
 
     def finish(self) -> None:
         """There is no more: search the rest."""
-        if self._audio.end > self._searched * HOP_SAMPLES:
-            self._search_chunk(self._audio.end, -(-self._audio.end // HOP_SAMPLES))
+        if self._audio.end > self._searched * self.hop_samples:
+            self._search_chunk(self._audio.end, -(-self._audio.end // self.hop_samples))
 
     def forget(self, matters: Callable[[MarkedStretch], bool]) -> None:
         """Drop the stretches that ended more than `remembered_seconds` ago and do not matter."""
@@ -131,13 +133,13 @@ class Search:
 
     def _search_chunk(self, stop: int, searched: int) -> None:
         """Search all that is held before sample `stop`; everything up to hop `searched` is then done."""
-        hop = self._audio.start // HOP_SAMPLES
+        hop = self._audio.start // self.hop_samples
         audio = self._audio.get(self._audio.start, stop)
         self.chunks += 1
         first, self._searched = self._searched, searched
         if not audio.any():  # digital silence holds no mark
             return
-        features = ChunkFeatures(self.network, audio)
+        features = ChunkFeatures(self.network, audio, self.hop_samples)
         if self.keep_evidence is not None:
             self.keep_evidence(first, features.code[first - hop : searched - hop])
         for key_index, channels in enumerate(self.keys):

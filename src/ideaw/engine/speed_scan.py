@@ -1,8 +1,9 @@
-"""At which speed audio may have been played: a matched filter on log-magnitudes, tried at hundreds of speeds at once.
+"""At which speed or tempo audio may have been played: a matched filter on log-magnitudes, tried at hundreds at once.
 
 A mark repeats its locating code every second, so what the code adds to magnitudes has a line spectrum along time: at
 harmonics of 1 Hz, or of another frequency in audio that was played faster or slower, whose bins lie higher or lower by
-the same factor. So the audio is analysed once, and for each speed only the lines are read where they then are.
+the same factor, or as they were if tempo alone was changed. So the audio is analysed once, and for each speed and tempo
+only the lines are read where they then are.
 """
 
 import math
@@ -44,36 +45,57 @@ def line_spectrum(audio: NDArray[np.float32]) -> NDArray[np.complex64]:
 
 
 def scan_speeds(
-    spectrum: NDArray[np.complex64], templates: Sequence[NDArray[np.float32]], speeds: Sequence[float]
+    spectrum: NDArray[np.complex64],
+    templates: Sequence[NDArray[np.float32]],
+    speeds: Sequence[float],
+    tempos: Sequence[float] = (),
 ) -> NDArray[np.float64]:
-    """How well locating codes fit at each speed, at their best place: in standard deviations without a mark.
+    """How well locating codes fit at each speed and tempo, at their best place: in standard deviations without a mark.
 
     Args:
         spectrum: (lines, NUM_BINS), as `line_spectrum` gives it.
         templates: (FRAMES_PER_SECOND, bins) of each key.
-        speeds: as many times as fast as the mark was made.
+        speeds: as many times as fast as the mark was made, and as high.
+        tempos: as many times as fast, at the same pitch.
 
     Returns:
-        (speeds, keys).
+        (speeds and then tempos, keys).
     """
     lines = np.fft.fft(np.stack(templates), axis=1)[:, 1 : HARMONICS + 1].conj().astype(np.complex64)
-    powers = np.square(lines.real) + np.square(lines.imag)
     places = np.arange(1, HARMONICS + 1) * LINES_PER_HERTZ
-    scores, spread = np.zeros((2, len(speeds), len(templates)))
-    for row, speed in enumerate(speeds):
-        at = np.arange(lines.shape[2]) * speed
-        at = at[at < spectrum.shape[1] - 1]
-        below = at.astype(np.int64)
-        share = (at - below).astype(np.float32)
-        read = spectrum[np.rint(places * speed).astype(np.int64)]
-        read = read[:, below] * (1 - share) + read[:, below + 1] * share
-        sums = np.einsum("hb,khb->kh", read, lines[:, :, : len(at)])
-        energy = np.square(read.real) + np.square(read.imag)
-        deviation = np.sqrt(2 * np.einsum("hb,khb->k", energy, powers[:, :, : len(at)])).clip(TINY_DEVIATION)
-        scores[row] = np.fft.irfft(np.pad(sums, ((0, 0), (1, 0))), PHASES, axis=1).max(1) * PHASES / deviation
-        spread[row] = 2 * (np.square(sums.real) + np.square(sums.imag)).sum(1) / np.square(deviation)
+
+    def read(faster: NDArray[np.float64]) -> NDArray[np.complex64]:
+        return spectrum[np.rint(faster[:, None] * places).astype(np.int64)]
+
+    bins = lines.shape[2]
+    parts = [_fit(_lower(read(np.array([speed])), bins, speed), lines) for speed in speeds]
+    if tempos:
+        parts.append(_fit(read(np.array(tempos))[..., :bins], lines))
+    scores, spread = (np.concatenate(values) for values in zip(*parts, strict=True))
     # Neighbouring bins of a host are alike, so sums are larger than of independent values: as much at wrong speeds.
     return np.asarray(scores / np.sqrt(np.median(spread, 0)).clip(TINY_DEVIATION))
+
+
+def _lower(read: NDArray[np.complex64], bins: int, speed: float) -> NDArray[np.complex64]:
+    """(…, NUM_BINS) → (…, up to bins): where these bins lie in audio that was played so many times as fast."""
+    at = np.arange(bins) * speed
+    at = at[at < read.shape[-1] - 1]
+    below = at.astype(np.int64)
+    share = (at - below).astype(np.float32)
+    return np.asarray(read[..., below] * (1 - share) + read[..., below + 1] * share)
+
+
+def _fit(read: NDArray[np.complex64], lines: NDArray[np.complex64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How well (steps, HARMONICS, bins) of audio fit to those of keys at the best place, and how widely they vary.
+
+    Both are (steps, keys), relative to what independent values of the audio's energies would give.
+    """
+    steps, keys, lines = len(read), len(lines), lines[..., : read.shape[-1]]
+    sums = (read.swapaxes(0, 1) @ lines.transpose(1, 2, 0)).transpose(1, 2, 0)
+    energy, powers = (np.square(values.real) + np.square(values.imag) for values in (read, lines))
+    deviation = np.sqrt(2 * energy.reshape(steps, -1) @ powers.reshape(keys, -1).T).clip(TINY_DEVIATION)
+    best = np.fft.irfft(np.pad(sums, ((0, 0), (0, 0), (1, 0))), PHASES).max(-1) * PHASES
+    return best / deviation, 2 * (np.square(sums.real) + np.square(sums.imag)).sum(-1) / np.square(deviation)
 
 
 def accident_p(score: float, tried: int) -> float:

@@ -115,6 +115,7 @@ class DetectionAnswer(_Strict):
     messages: list[str]
     p_value: float
     speed: float
+    tempo: float
     layer: Literal["fast", "deep"] | None
     check_bits: int
     wire_format: int | None

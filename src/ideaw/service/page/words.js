@@ -38,7 +38,8 @@ export function answerOf(detection, search) {
   const title = status === "found" ? `Found: ${quoted(detection)}` : "A mark is there, but its message cannot be read.";
   const unmarked =
     chance && ` Audio without a mark gives a result this strong with a probability of at most ${chance}.`;
-  const reason = `${where(detection, search)} is marked with ${search.key}${fast(detection.speed)}.${unmarked}`;
+  const playback = fast(detection.speed) + stretched(detection.tempo);
+  const reason = `${where(detection, search)} is marked with ${search.key}${playback}.${unmarked}`;
   return { title, reason, note: NOTES[status], tone: status };
 }
 
@@ -130,6 +131,11 @@ function where({ segments }, { name, seconds }) {
   if (!segments.length) return name;
   if (marked > MOST * seconds) return `All of ${name}`;
   return `${marked.toFixed(1)} s of ${Number.isFinite(seconds) ? `${seconds.toFixed(1)} s in ` : ""}${name}`;
+}
+
+/** @param {number | undefined} tempo @returns {string} */
+function stretched(tempo) {
+  return tempo == null || tempo === 1 ? "" : `, and played at ${tempo.toFixed(3)} times its tempo`;
 }
 
 /** @param {number | undefined} speed @returns {string} */
