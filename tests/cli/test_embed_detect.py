@@ -302,9 +302,10 @@ def test_no_mark_says_which_speeds_were_searched(spoken: Path) -> None:
         "none": "no mark at its own speed (--speeds all looks from 0.8 to 1.25) (p = ",
         "near": "no mark at speeds within 6 % (--speeds all looks from 0.8 to 1.25) (p = ",
         "all": "no mark (p = ",
+        None: "no mark (its deep layer was looked for at speeds within 6 %; --speeds all looks from 0.8 to 1.25) (p = ",
     }
     for speeds, hint in hints.items():
-        ran = run("detect", spoken, "--speeds", speeds)
+        ran = run("detect", spoken, *(() if speeds is None else ("--speeds", speeds)))
         assert (ran.code, ran.err) == (1, "")
         assert ran.out.startswith(f"{spoken}: not found: {hint}")
 

@@ -31,11 +31,12 @@ class Speed(Enum):
 
 
 SEARCHED_SPEEDS = {
+    None: " (its deep layer was looked for at speeds within 6 %; --speeds all looks from 0.8 to 1.25)",
     Speed.NONE: " at its own speed (--speeds all looks from 0.8 to 1.25)",
     Speed.NEAR: " at speeds within 6 % (--speeds all looks from 0.8 to 1.25)",
     Speed.ALL: "",
 }
-"""What "no mark" means, by the speeds that were tried."""
+"""What "no mark" means, by the speeds that were tried; None: those of each layer, the deep one among them."""
 
 KeyFileNames = dict[str, str | None]
 """Fingerprints of the keys that are tried → the file of each; the public key has none."""
@@ -116,7 +117,7 @@ def detect(
         exit_code = max(exit_code, EXIT_FOUND if detection.found else EXIT_NOT_FOUND)
         answers.append({"file": str(path)} | detection_as_json(detection, names))
         if not as_json:
-            _say(path, detection, names, speeds or (Speed.NEAR if "deep" in layers else Speed.ALL))
+            _say(path, detection, names, speeds if "deep" in layers else speeds or Speed.ALL)
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(exit_code)
@@ -132,7 +133,7 @@ def _named(path: Path, pcm: PcmForm | None) -> Iterator[Path]:
         yield path
 
 
-def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed) -> None:
+def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed | None) -> None:
     """One line for a file, and one for each stretch where several messages or keys were found."""
     if detection.status == "none":
         console.say(f"{path}: not found: no mark{SEARCHED_SPEEDS[speeds]} (p = {detection.p_value:.1e})")
