@@ -1,5 +1,6 @@
 """Two layers, one call: which is written, which speaks, what is tested by itself, and what it costs in certainty."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import soxr
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw.attacks import catalogue
 from ideaw.attacks.resynthesis import gsm, opus_voip
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.deep.speeds import SAME_PITCH_STEPS, TEMPO_REFINEMENTS, Playback, playbacks
 from ideaw.layers import check_layers
 from ideaw.quality.fidelity import lowest_snr
 from ideaw.quality.modulation import modulation_audibility
@@ -149,6 +152,24 @@ def test_other_speeds_are_found(marker: ideaw.Marker, marked: NDArray[np.float32
     assert detection.speed == pytest.approx(factor, rel=0.004)
     untold = marker.detect(played, SAMPLE_RATE, layers="deep")
     assert untold.found == (0.94 < factor < 1.06)
+
+
+@pytest.mark.slow
+def test_the_deep_layer_tells_a_tempo_from_a_speed(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    slower = catalogue.run("tempo", marked, SAMPLE_RATE, factor=0.95)
+    detection = marker.detect(slower, SAMPLE_RATE, layers="deep")
+    assert (detection.message, detection.speed) == ("ab", 1)
+    assert detection.tempo == pytest.approx(0.95, rel=0.004)
+
+
+def test_playbacks_are_told_as_they_were_tried() -> None:
+    tried = [replace(played, tempo=played.tempo * f) for played in playbacks("all") for f in TEMPO_REFINEMENTS]
+    speeds = [played for played in tried if not played.keeps_pitch]
+    tempos = [played for played in tried if played.keeps_pitch]
+    assert len(tempos) == 2 * (37 - SAME_PITCH_STEPS) * len(TEMPO_REFINEMENTS)
+    assert all(played.quartertones == 0 and abs(played.tempo - 1) > 0.03 for played in tempos)
+    assert {played.tempo for played in tempos} <= {played.tempo for played in speeds}
+    assert not Playback().keeps_pitch
 
 
 def test_a_part_that_is_marked_is_found_in_longer_audio(
