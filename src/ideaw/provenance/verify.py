@@ -12,13 +12,13 @@ from typing import Protocol
 
 from ideaw.audio.blocks import Progress
 from ideaw.audio.formats import PathLike
-from ideaw.audio.read import open_audio, read_blocks
+from ideaw.audio.read import open_audio
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
 from ideaw.layers import ALL_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
-from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
+from ideaw.provenance.fingerprint import Agreement, compare, file_fingerprint
 from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
 from ideaw.provenance.records import Record, message_id, written_id
 from ideaw.provenance.registry import Registry
@@ -156,23 +156,17 @@ class _Evidence:
             record = None if number is None else self.resolver.by_id(number)
             if record is not None and record.key_fingerprint == key:
                 drawn, length = self._fingerprint
-                agreement, speed = compare(record.fingerprint, drawn), self.detection.speed
+                agreement, faster = compare(record.fingerprint, drawn), self.detection.speed * self.detection.tempo
                 places = tuple(
-                    Place(start / speed, min(end / speed, length), record.id) for start, end in agreement.seconds
+                    Place(start / faster, min(end / faster, length), record.id) for start, end in agreement.seconds
                 )
                 matches.append(_Match(record, agreement, places))
         return matches
 
     @cached_property
     def _fingerprint(self) -> tuple[bytes, float]:
-        """Of the audio at the speed at which it was marked; and its length in seconds as it is."""
-        with open_audio(self.path) as opened:
-            rate = opened.rate
-        whole, length = Fingerprinter(rate / self.detection.speed), 0
-        for block in read_blocks(self.path):
-            whole.push(block)
-            length += len(block)
-        return whole.finish(), length / rate
+        """Of the audio at the speed and tempo at which it was marked; and its length in seconds as it is."""
+        return file_fingerprint(self.path, self.detection.speed, self.detection.tempo)
 
     def _judge_unknown(self) -> Verdict:
         message, _ = self._marks[0]
