@@ -55,6 +55,14 @@ def test_an_snr_is_kept_by_the_fast_layer_alone(marker: ideaw.Marker, host: NDAr
     assert lowest_snr(host[: 6 * SAMPLE_RATE], both, SAMPLE_RATE) < 30
 
 
+def test_a_file_with_the_deep_layer_is_not_measured_against_an_snr_that_this_does_not_keep(
+    marker: ideaw.Marker, host: NDArray[np.float32], tmp_path: Path
+) -> None:
+    soundfile.write(tmp_path / "in.wav", host[: 4 * SAMPLE_RATE], SAMPLE_RATE)
+    marker.embed_file(tmp_path / "in.wav", tmp_path / "out.wav", "ab", snr=38, layers="fast,deep")
+    assert marker.detect_file(tmp_path / "out.wav", layers="fast").message == "ab"
+
+
 def test_audio_in_which_no_deep_mark_is_found_does_not_get_one(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
     for seconds, layers in ((2.9, "fast"), (3.1, "fast,deep")):
         piece = host[: int(seconds * SAMPLE_RATE)]
