@@ -103,7 +103,8 @@ def match_content(
         FileError: it cannot be read.
         RegistryError: the registry cannot be used.
     """
-    detection = marker.detect_file(path, keys=list(keys), longest=longest)
+    hints = list(hints)
+    detection = marker.detect_file(path, keys=list(keys), expected=list(map(id_message, hints)), longest=longest)
     marks = [(detection.message, detection.key), *((one.message, one.key) for one in detection.segments)]
     known = {key.fingerprint for key in keys}
     numbers = dict.fromkeys((message_id(message), key) for message, key in marks)

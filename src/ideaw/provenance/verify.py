@@ -20,13 +20,17 @@ from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
 from ideaw.provenance.fingerprint import Agreement, compare, file_fingerprint
 from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
-from ideaw.provenance.records import Record, message_id, written_id
+from ideaw.provenance.records import Record, id_message, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
 from ideaw.results import Detection
 
 SEARCH_SHARE = 0.9
 """Share of the work, for the sake of its progress; the rest is the fingerprint."""
+
+
+MAX_TESTED_IDS = 8
+"""Ids of a manifest that the deep layer is tested for: one is usual, and anybody can write more."""
 
 
 class Resolver(Protocol):
@@ -56,6 +60,7 @@ def verify_file(
     roots: bytes | None = None,
     speeds: Speeds | None = None,
     layers: LayersLike = ALL_LAYERS,
+    expected: Sequence[int] = (),
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -68,6 +73,8 @@ def verify_file(
         keys: whose marks are looked for (None: the marker's own).
         roots: PEM text of the authorities whose signatures are trusted (None: none is).
         speeds, layers, longest, progress: as for `Marker.detect_file`.
+        expected: ids that the deep layer is tested for by themselves, which reads none in less than 11 s; those that
+            the manifest names are tested too.
 
     Raises:
         AudioError, FileError, IdeawError: as `Marker.detect_file`.
@@ -83,6 +90,7 @@ def verify_file(
         keys=keys,
         speeds=speeds,
         layers=layers,
+        expected=[id_message(number) for number in dict.fromkeys((*expected, *manifest.record_ids[:MAX_TESTED_IDS]))],
         longest=longest,
         progress=progress and (lambda share: progress(SEARCH_SHARE * share)),
     )
@@ -240,7 +248,8 @@ class _Evidence:
         if record is not None and record.id in manifest.record_ids:
             anew = "" if issued is not None and issued.label == manifest.label else " anew, not as it was issued,"
             return f"; signed{anew} by {self._signer}"
-        return f"; its manifest, signed by {self._signer}, does not name this mark"
+        named = "may name another mark" if self.detection.status == "unreadable" else "does not name this mark"
+        return f"; its manifest, signed by {self._signer}, {named}"
 
 
 def _named(record: Record) -> str:
