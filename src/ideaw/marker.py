@@ -1,7 +1,8 @@
 """The front door: load a model, mark audio, find the mark again; arrays, streams or files.
 
 Marking: samples → 16 kHz → the network's residual → back to their rate → added to the original (`engine/embedder.py`).
-Detection: the mix at 16 kHz → locating code → message; else channels apart, and other speeds (`detector.py`).
+Detection: the mix at 16 kHz → locating code → message; else channels apart, other speeds and tempos (`detector.py`),
+and the deep layer (`layered_detector.py`).
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence

@@ -88,8 +88,8 @@ def detect_file(
         path: the audio file, of any length: its path, an open binary file, or its content in bytes.
         model: name of a packaged model, or path of a model folder that you trust (None: the default).
         keys: whose marks are looked for (None: the public key).
-        speeds: tried where nothing is found: "near" up to 6 % off, "all" from 0.8 to 1.25, or "none" (None: all, but
-            near for the deep layer).
+        speeds: tried, with and without change of pitch, where nothing or pieces are found: "near" up to 6 % off, "all"
+            from 0.8 to 1.25, or "none" (None: all, but near for the deep layer).
         layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
         expected: messages that the deep layer is tested for by themselves.
         longest: seconds of audio that are searched at most (None: any length).

@@ -30,7 +30,7 @@ def verify(
     speeds: Annotated[
         Speed | None,
         typer.Option(
-            help="Other speeds to try where no mark is found, as for `detect`.",
+            help="Other speeds and tempos to try where no mark is found, as for `detect`.",
             show_default="all; near for the deep layer",
         ),
     ] = None,

@@ -31,12 +31,13 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "By edit": (
         "What is still read after the audio was edited. A message counts only where it came back exactly; intervals "
-        "are of 95 %. All rows are of the default layer.",
+        "are of 95 %. All rows are of the network's layer alone.",
         ("files", "edits", "rawbench-strict", "audiomarkbench", "resynthesis", "voice"),
     ),
     "The deep layer": (
-        "An option (layers “fast,deep”) for audio that passes codecs which draw it anew, vocoders and telephones. Its "
-        "message is spread over seconds, so short cuts of such copies are often not read.",
+        "Written beside the network's layer, except in live streams, in less than 3 s and where an SNR is asked for: "
+        "for audio that passes codecs which draw it anew, vocoders and telephones. Its message is spread over seconds, "
+        "so short cuts of such copies are often not read.",
         ("deep-speech", "deep-music"),
     ),
     "False alarms": (
@@ -76,9 +77,9 @@ TITLES = {
     "voice": "Calls, voice messages, voices among others",
     "deep-speech": "Speech, joined clips of 10 to 16 s and cuts of them",
     "deep-music": "Music, joined clips of 10 to 16 s and cuts of them",
-    "unmarked": "The default layer",
+    "unmarked": "The network's layer",
     "deep-alarms": "The deep layer",
-    "quality": "The default layer, and MP3 for comparison",
+    "quality": "The network's layer, and MP3 for comparison",
     "deep-quality": "The deep layer",
     "stream": "Latency and time",
     "security": "Threats",
@@ -89,8 +90,8 @@ TITLES = {
 }
 
 LIMITS = (
-    "Nothing of the default layer is left after low-rate neural codecs, vocoders, codecs of telephones, and Opus at "
-    "8 kbit/s or less.",
+    "Nothing of the network's layer is left after low-rate neural codecs, vocoders, codecs of telephones, and Opus at "
+    "8 kbit/s or less; of the deep layer, pieces of less than eight seconds are then found in part only.",
     "Someone who has the software can erase a mark, bury it under others, or copy it to other audio without the key. "
     "A copied mark is told from an original one only where a record of the original exists.",
     "Audio of less than half a second, silence, white noise and very quiet integer audio carry no mark; they are "
