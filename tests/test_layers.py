@@ -1,5 +1,6 @@
 """Two layers, one call: which is written, which speaks, what is tested by itself, and what it costs in certainty."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import soxr
 from numpy.typing import NDArray
 
 import ideaw
+from ideaw.attacks import catalogue
 from ideaw.attacks.resynthesis import gsm, opus_voip
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.deep.speeds import SAME_PITCH_STEPS, TEMPO_REFINEMENTS, Playback, playbacks
 from ideaw.layers import check_layers
 from ideaw.quality.fidelity import lowest_snr
 from ideaw.quality.modulation import modulation_audibility
@@ -50,6 +53,14 @@ def test_an_snr_is_kept_by_the_fast_layer_alone(marker: ideaw.Marker, host: NDAr
     assert marker.detect(plain, SAMPLE_RATE, layers="deep", speeds="none").status == "none"
     both = marker.embed(host[: 6 * SAMPLE_RATE], SAMPLE_RATE, "ab", snr=38, layers="fast,deep")
     assert lowest_snr(host[: 6 * SAMPLE_RATE], both, SAMPLE_RATE) < 30
+
+
+def test_a_file_with_the_deep_layer_is_not_measured_against_an_snr_that_this_does_not_keep(
+    marker: ideaw.Marker, host: NDArray[np.float32], tmp_path: Path
+) -> None:
+    soundfile.write(tmp_path / "in.wav", host[: 4 * SAMPLE_RATE], SAMPLE_RATE)
+    marker.embed_file(tmp_path / "in.wav", tmp_path / "out.wav", "ab", snr=38, layers="fast,deep")
+    assert marker.detect_file(tmp_path / "out.wav", layers="fast").message == "ab"
 
 
 def test_audio_in_which_no_deep_mark_is_found_does_not_get_one(marker: ideaw.Marker, host: NDArray[np.float32]) -> None:
@@ -91,6 +102,14 @@ def test_a_file_of_a_law_gets_the_fast_layer_alone(
 def test_a_telephone_call_is_survived(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
     after = gsm(marked).astype(np.float32)
     assert marker.detect(after, SAMPLE_RATE, layers="deep").message == "ab"
+
+
+@pytest.mark.slow
+def test_ten_seconds_of_a_call_leave_the_deep_layer_alone(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    after = gsm(marked[: 10 * SAMPLE_RATE]).astype(np.float32)
+    assert not marker.detect(after, SAMPLE_RATE, layers="fast").found
+    detection = marker.detect(after, SAMPLE_RATE)
+    assert (detection.message, detection.layer) == ("ab", "deep")
 
 
 @pytest.mark.slow
@@ -150,6 +169,24 @@ def test_other_speeds_are_found(marker: ideaw.Marker, marked: NDArray[np.float32
     assert detection.speed == pytest.approx(factor, rel=0.004)
     untold = marker.detect(played, SAMPLE_RATE, layers="deep")
     assert untold.found == (0.94 < factor < 1.06)
+
+
+@pytest.mark.slow
+def test_the_deep_layer_tells_a_tempo_from_a_speed(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    slower = catalogue.run("tempo", marked, SAMPLE_RATE, factor=0.95)
+    detection = marker.detect(slower, SAMPLE_RATE, layers="deep")
+    assert (detection.message, detection.speed) == ("ab", 1)
+    assert detection.tempo == pytest.approx(0.95, rel=0.004)
+
+
+def test_playbacks_are_told_as_they_were_tried() -> None:
+    tried = [replace(played, tempo=played.tempo * f) for played in playbacks("all") for f in TEMPO_REFINEMENTS]
+    speeds = [played for played in tried if not played.keeps_pitch]
+    tempos = [played for played in tried if played.keeps_pitch]
+    assert len(tempos) == 2 * (37 - SAME_PITCH_STEPS) * len(TEMPO_REFINEMENTS)
+    assert all(played.quartertones == 0 and abs(played.tempo - 1) > 0.03 for played in tempos)
+    assert {played.tempo for played in tempos} <= {played.tempo for played in speeds}
+    assert not Playback().keeps_pitch
 
 
 def test_a_part_that_is_marked_is_found_in_longer_audio(

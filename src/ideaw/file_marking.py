@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from ideaw.audio import atomic
 from ideaw.audio.blocks import Progress, run_stage, with_progress
@@ -29,7 +28,7 @@ from ideaw.errors import AlreadyMarkedError, LostMarkError
 from ideaw.keys import PUBLIC, Key
 from ideaw.layered_detector import LayeredDetector
 from ideaw.layered_embedder import EmbedRequest
-from ideaw.layers import Layer, default_layers
+from ideaw.layers import ALL_LAYERS, default_layers
 from ideaw.payload.message import Message
 from ideaw.read_back import ReadBack
 
@@ -106,7 +105,7 @@ class FileMarking:
         """Raise `AlreadyMarkedError` if one of the respected keys has marked a sound already, in whatever layer."""
         with open_audio(source, track) as opened:
             rate, channels, length = opened.rate, opened.channels, opened.num_samples
-        detector = LayeredDetector(self.request.network, self.respected, get_args(Layer), "none", ())
+        detector = LayeredDetector(self.request.network, self.respected, ALL_LAYERS, "none", ())
         found = detector.detect(partial(read_blocks, source, self.longest, track), rate, channels, length, progress)
         if found.message is not None:
             owner = "the public key" if found.key == PUBLIC.fingerprint else f"the key {found.key}"

@@ -91,8 +91,9 @@ class DeepDetector:
         p = reported_p(finding.p_value, key)
         name = None if content is None else key.fingerprint
         wire_format = None if content is None else WIRE_FORMAT
-        tempo = finding.playback.tempo
-        return Detection(status, content, p, [segment], (), name, tempo, "deep", wire_format=wire_format)
+        played = finding.playback
+        speed, tempo = (1.0, played.tempo) if played.keeps_pitch else (played.tempo, 1.0)
+        return Detection(status, content, p, [segment], (), name, speed, "deep", wire_format=wire_format, tempo=tempo)
 
 
 class DeepListener:

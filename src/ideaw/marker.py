@@ -293,7 +293,7 @@ class Marker(SegmentMarker):
 
         Args:
             blocks, rate, keys, layers, expected: as for `detect`; blocks of one number of channels.
-            latency: seconds, 5 or more, within which a complete mark is reported; longer ones find fainter marks.
+            latency: seconds, 3 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
             IdeawError: as `detect`, or `latency` is too short.

@@ -67,7 +67,8 @@ class Detection:
     heard_seconds: float | None = None
     """Seconds of the audio that were listened to, where that is not all of it: nothing is known of the rest."""
     tempo: float = 1.0
-    """Playback tempo at the same pitch, relative to the audio that was marked; 1 where `speed` says it all."""
+    """Playback tempo at the same pitch, relative to the audio that was marked; 1 where `speed` says it all. The deep
+    layer does not tell the two apart below 3 %, and says speed."""
 
     @property
     def found(self) -> bool:

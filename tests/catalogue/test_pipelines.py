@@ -64,6 +64,7 @@ def test_the_schema_is_stable() -> None:
         *("error: string", "message: string", "message_kind: string", "key: string", "p_value: double"),
         *("speed: double", "segments: int32", "marked_seconds: double", "segments_json: string"),
         *("seconds: double", "heard_seconds: double", "listened: string", "cpu_seconds: double"),
+        *("tempo: double", "layer: string", "check_bits: int32", "wire_format: int32"),
     ]
     assert SCAN_SCHEMA.metadata == {b"ideaw.schema": b"1"}
 

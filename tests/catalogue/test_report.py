@@ -79,8 +79,10 @@ def test_progress_adds_what_is_done_and_what_is_under_way() -> None:
     assert progress.rate == pytest.approx(0.7, rel=0.05)
     assert progress.seconds_left == pytest.approx(10, rel=0.05)
     assert progress.line().startswith(
-        "files 13 of 20, hours of audio 0.02, files/s 0.7, × real time 7, time left 0:00:10"
+        "files 13 of 20, hours of audio now 0.02, files/s 0.7, × real time 7, time left 0:00:10"
     )
+    assert progress.line().endswith("found now 3, errors now 1")  # and not: of 13
+    assert counted(Plan(20, 20)).line().endswith("found 3, errors 1")
     progress.update([], None)  # the worker that was under way has died
     assert progress.files == 4
 

@@ -120,6 +120,16 @@ def test_speed_that_is_known_is_undone(marked: dict[str, Samples]) -> None:
         assert compare(fingerprint(marked["music"], RATE), fingerprint(played, RATE / speed)).agrees
 
 
+def test_tempo_that_is_known_is_undone(marked: dict[str, Samples]) -> None:
+    recorded, stretched = fingerprint(marked["music"], RATE), run("tempo", marked["music"], RATE, factor=0.85)
+    assert not compare(recorded, fingerprint(stretched, RATE)).agrees
+    whole = Fingerprinter(RATE, tempo=0.85)
+    whole.push(stretched)
+    assert compare(recorded, whole.finish()).agrees
+    with pytest.raises(AudioError, match="a tempo of 0 cannot be used"):
+        Fingerprinter(RATE, tempo=0)
+
+
 def test_silence_and_too_little_are_no_answer(marked: dict[str, Samples]) -> None:
     recorded = fingerprint(marked["speech"], RATE)
     for audio in (np.zeros(0), np.zeros(100_000), marked["music"][:2_000], marked["music"][:20_000]):

@@ -56,17 +56,18 @@ class JobProgress:
         return (self.plan.left - self.files) / self.rate if self.files else None
 
     def cells(self) -> dict[str, str]:
-        """What is shown, by name."""
+        """What is shown, by name; what counts this run alone says so, where the job had begun before."""
         before, took = self.plan.files - self.plan.left, time.monotonic() - self.began
+        now = " now" if before else ""
         left = "?" if self.seconds_left is None else _clock(self.seconds_left)
         return {
             "files": f"{before + self.files:,} of {self.plan.files:,}",
-            "hours of audio": f"{self.seconds / 3600:,.2f}",
+            f"hours of audio{now}": f"{self.seconds / 3600:,.2f}",
             "files/s": f"{self.rate:,.1f}",
             "× real time": f"{self.seconds / max(took, 1e-9):,.0f}",
             "time left": left,
-            "found": f"{self.found:,}",
-            "errors": f"{self.errors:,}",
+            f"found{now}": f"{self.found:,}",
+            f"errors{now}": f"{self.errors:,}",
         }
 
     def as_json(self) -> dict[str, float | int]:

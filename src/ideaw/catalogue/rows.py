@@ -38,6 +38,10 @@ _SCAN_FIELDS = [
     ("heard_seconds", pa.float64(), "seconds that were listened to"),
     ("listened", pa.string(), "whole, until sure, probe or cache"),
     ("cpu_seconds", pa.float64(), "of one core, decoding and all"),
+    ("tempo", pa.float64(), "at the same pitch, relative to the audio that was marked"),
+    ("layer", pa.string(), "which spoke: fast, or deep where it was looked for; null for none"),
+    ("check_bits", pa.int32(), "of proof that the message was made with the key"),
+    ("wire_format", pa.int32(), "that the mark is written in; null unless found"),
 ]
 
 _MARK_FIELDS = [
@@ -94,7 +98,7 @@ def detection_row(detection: Detection, names: Mapping[str, str | None] | None =
         "segments": len(detection.segments),
         "marked_seconds": round(sum(segment.end - segment.start for segment in detection.segments), 3),
         "segments_json": json.dumps(answer["segments"]),
-    }
+    } | {name: answer[name] for name in ("tempo", "layer", "check_bits", "wire_format")}
 
 
 def result_columns(detection: Detection, cost: Cost) -> Row:

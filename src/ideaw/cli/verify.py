@@ -35,6 +35,14 @@ def verify(
         ),
     ] = None,
     layers: options.SearchedLayers = options.ALL_LAYER_NAMES,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="An id to test the deep layer for, found in shorter and worse audio, besides those of the manifest.",
+            show_default="none",
+        ),
+    ] = None,
     longest: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
@@ -50,6 +58,7 @@ def verify(
     """
     with extra("provenance", "`ideaw verify`"):
         from ideaw.provenance.credentials import read_roots
+        from ideaw.provenance.records import read_id
         from ideaw.provenance.registry import Registry
         from ideaw.provenance.verdict import verdict_as_json
         from ideaw.provenance.verify import verify_file
@@ -63,6 +72,7 @@ def verify(
         raise IdeawError("records are either in a --registry or at a --service; give one of them")
     opened = None if registry is None else Registry(registry, create=False)
     resolver = opened if service is None else _at_service(service)
+    wanted = [read_id(text) for text in expected or ()]
     marker = ideaw.load(model, threads=threads)
     exit_code, answers = EXIT_FOUND, []
     for path in paths:
@@ -76,6 +86,7 @@ def verify(
                     roots=roots,
                     speeds=None if speeds is None else speeds.value,
                     layers=layers,
+                    expected=wanted,
                     longest=longest,
                     progress=progress,
                 )

@@ -46,6 +46,11 @@ class Playback:
     tempo: float = 1.0
     quartertones: int = 0
 
+    @property
+    def keeps_pitch(self) -> bool:
+        """Whether the tempo alone was changed, by so much that it can be told from a change of speed."""
+        return self.quartertones == 0 and _quartertones_of(self.tempo) != 0
+
 
 @cache
 def playbacks(speeds: str) -> tuple[Playback, ...]:
@@ -53,7 +58,7 @@ def playbacks(speeds: str) -> tuple[Playback, ...]:
     tried = []
     for step in range(-TEMPO_STEPS[speeds], TEMPO_STEPS[speeds] + 1):
         tempo = TEMPO_RATIO**step
-        played = Playback(tempo, round(log(tempo) / log(QUARTERTONE)))
+        played = Playback(tempo, _quartertones_of(tempo))
         if 0 < abs(step) <= SAME_PITCH_STEPS:
             tried.append(played)
         elif step:
@@ -61,6 +66,11 @@ def playbacks(speeds: str) -> tuple[Playback, ...]:
     if speeds != "none":
         tried += [Playback(1.0, quartertones) for quartertones in PITCH_QUARTERTONES]
     return tuple(tried)
+
+
+def _quartertones_of(speed: float) -> int:
+    """By how much audio is higher that is played so many times as fast."""
+    return round(log(speed) / log(QUARTERTONE))
 
 
 def count_playbacks(speeds: str) -> int:

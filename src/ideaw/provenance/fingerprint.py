@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ideaw.audio.formats import PathLike
+from ideaw.audio.read import open_audio
 from ideaw.provenance.matching import CELL_FRAMES, judge, place_pieces
 from ideaw.provenance.prints import MIDDLE_SECONDS, PRINTS_PER_SECOND, Fingerprinter, fingerprint, read_prints
 
-__all__ = ["Agreement", "Fingerprinter", "compare", "fingerprint"]
+__all__ = ["Agreement", "Fingerprinter", "compare", "file_fingerprint", "fingerprint"]
 
 MIN_DENIED_FRAMES = 62
 """Least frames of found audio, 2 s, of which it can be said that it is another recording."""
@@ -59,6 +61,24 @@ def compare(recorded: bytes, found: bytes) -> Agreement:
     if not agreeing and len(signs) < MIN_DENIED_FRAMES:
         compared = 0.0
     return Agreement(agrees, best, [_seconds(run, len(signs)) for run in agreeing], compared)
+
+
+def file_fingerprint(path: PathLike, speed: float = 1.0, tempo: float = 1.0) -> tuple[bytes, float]:
+    """The fingerprint of a file's audio as it was before it was played otherwise; and its length in seconds as it is.
+
+    Args:
+        path: of the file.
+        speed, tempo: at which it is played, as a `Detection` tells them.
+
+    Raises:
+        AudioError, FileError: it cannot be read.
+    """
+    with open_audio(path) as opened:
+        whole, length = Fingerprinter(opened.rate / speed, tempo), 0
+        for block in opened.blocks():
+            whole.push(block)
+            length += len(block)
+        return whole.finish(), length / opened.rate
 
 
 def _runs(flags: Sequence[bool]) -> list[tuple[int, int]]:

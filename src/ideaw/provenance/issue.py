@@ -22,7 +22,7 @@ from ideaw.audio import atomic
 from ideaw.audio.blocks import Progress
 from ideaw.audio.containers.fields import add_field
 from ideaw.audio.formats import PathLike
-from ideaw.audio.read import open_audio, read_blocks
+from ideaw.audio.read import open_audio
 from ideaw.audio.write import check_distinct
 from ideaw.engine.gain import MarkLevel
 from ideaw.errors import CredentialError, IdeawError
@@ -31,7 +31,7 @@ from ideaw.layers import LayersLike
 from ideaw.marker import Marker, load
 from ideaw.modem.channel import WIRE_FORMAT
 from ideaw.provenance.credentials import Signer
-from ideaw.provenance.fingerprint import Fingerprinter
+from ideaw.provenance.fingerprint import Fingerprinter, file_fingerprint
 from ideaw.provenance.labels import LABEL_NAME, label_cn
 from ideaw.provenance.manifest import (
     Claim,
@@ -150,7 +150,7 @@ def issue_file(
             if manifest is not None and not embedded:
                 sidecar = sidecar_of(target)
                 files.enter_context(atomic.replace_on_success(sidecar, overwrite)).write_bytes(manifest)
-            drawn, seconds = _fingerprint_of(final)
+            drawn, seconds = file_fingerprint(final)
             made = make_record(number, marker, seconds, sha256_of(final).hex(), drawn, manifest, data)
             registry.record(made)
             record = made
@@ -322,17 +322,6 @@ def _check_signed(final: Path, claim: Claim, target: Path) -> None:
     if not written.fits or written.record_ids != (claim.record_id,):
         problems = ", ".join(written.problems) or written.state
         raise CredentialError(f"{target}: the manifest cannot be read back from what was written: {problems}")
-
-
-def _fingerprint_of(path: Path) -> tuple[bytes, float]:
-    """The fingerprint of a file's audio, and its length in seconds."""
-    with open_audio(path) as opened:
-        rate = opened.rate
-    whole, length = Fingerprinter(rate), 0
-    for block in read_blocks(path):
-        whole.push(block)
-        length += len(block)
-    return whole.finish(), length / rate
 
 
 def make_record(

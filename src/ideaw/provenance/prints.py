@@ -57,15 +57,19 @@ class Fingerprinter:
 
     Args:
         rate: sampling rate in Hz, which may be a fraction: audio that is played 1.05 times as fast has `rate / 1.05`.
+        tempo: at which it is played at the same pitch: frames follow each other as those of the original do.
 
     Raises:
-        AudioError: the rate is no positive number.
+        AudioError: the rate or the tempo is no positive number.
     """
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, tempo: float = 1.0) -> None:
         if not 0 < rate < np.inf:
             raise AudioError(f"a rate of {rate} Hz cannot be used; give a positive number")
+        if not 0 < tempo < np.inf:
+            raise AudioError(f"a tempo of {tempo} cannot be used; give a positive number")
         self._rate, self._length = rate, 0
+        self._hop_samples = round(PRINT_HOP_SAMPLES / tempo)
         self._resampler = Resampler(rate, SAMPLE_RATE, 1)
         self._audio = SampleBuffer(start=0)
         self._densities = SampleBuffer(PRINT_BITS + 1)
@@ -99,12 +103,13 @@ class Fingerprinter:
 
     def _measure(self, least: int) -> None:
         """Measure the bands of the frames that are there, if there are `least` of them."""
-        while (count := min((len(self._audio) - PRINT_WINDOW_SAMPLES) // PRINT_HOP_SAMPLES + 1, BATCH_FRAMES)) >= least:
+        hop = self._hop_samples
+        while (count := min((len(self._audio) - PRINT_WINDOW_SAMPLES) // hop + 1, BATCH_FRAMES)) >= least:
             held = self._audio.get(self._audio.start, self._audio.end)
-            frames = np.lib.stride_tricks.sliding_window_view(held, PRINT_WINDOW_SAMPLES)[::PRINT_HOP_SAMPLES][:count]
+            frames = np.lib.stride_tricks.sliding_window_view(held, PRINT_WINDOW_SAMPLES)[::hop][:count]
             spectra = np.fft.rfft(frames * _window(), axis=1)
             self._densities.append((np.square(np.abs(spectra)) @ _bands()).astype(np.float32))
-            self._audio.drop_before(self._audio.start + count * PRINT_HOP_SAMPLES)
+            self._audio.drop_before(self._audio.start + count * hop)
             self._make(self._densities.end - SURROUNDING_FRAMES)
 
     def _make(self, stop: int) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from ideaw.audio.read import open_audio
 from ideaw.errors import IdeawError, RegistryError
 from ideaw.keys import Key
 from ideaw.marker import Marker
-from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
+from ideaw.provenance.fingerprint import Agreement, compare, file_fingerprint
 from ideaw.provenance.manifest_store import active_label, labelled_id, only_active
 from ideaw.provenance.records import ID_BYTES, Record, id_message, message_id, read_id, written_id
 from ideaw.provenance.registry import Registry
@@ -104,7 +103,8 @@ def match_content(
         FileError: it cannot be read.
         RegistryError: the registry cannot be used.
     """
-    detection = marker.detect_file(path, keys=list(keys), longest=longest)
+    hints = list(hints)
+    detection = marker.detect_file(path, keys=list(keys), expected=list(map(id_message, hints)), longest=longest)
     marks = [(detection.message, detection.key), *((one.message, one.key) for one in detection.segments)]
     known = {key.fingerprint for key in keys}
     numbers = dict.fromkeys((message_id(message), key) for message, key in marks)
@@ -113,7 +113,7 @@ def match_content(
     records = [record for record, key in found if record is not None and record.key_fingerprint == key]
     if not records:
         return []
-    fingerprint = _fingerprint_of(path, detection.speed)
+    fingerprint, _ = file_fingerprint(path, detection.speed, detection.tempo)
     matches = [_match(record, compare(record.fingerprint, fingerprint)) for record in records]
     return sorted((match for match in matches if match is not None), key=lambda match: -(match.score or 0))
 
@@ -174,12 +174,3 @@ def _match(record: Record | None, agreement: Agreement | None) -> Match | None:
     if record is None or record.manifest is None:
         return None
     return Match(active_label(record.manifest), None if agreement is None else similarity(agreement))
-
-
-def _fingerprint_of(path: str | PathLike[str], speed: float) -> bytes:
-    """The fingerprint of a file, as it was before it was played faster."""
-    with open_audio(path) as opened:
-        whole = Fingerprinter(opened.rate / speed)
-        for block in opened.blocks():
-            whole.push(block)
-    return whole.finish()

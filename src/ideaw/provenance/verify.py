@@ -12,21 +12,25 @@ from typing import Protocol
 
 from ideaw.audio.blocks import Progress
 from ideaw.audio.formats import PathLike
-from ideaw.audio.read import open_audio, read_blocks
+from ideaw.audio.read import open_audio
 from ideaw.hypotheses import Speeds
 from ideaw.keys import Key
 from ideaw.layers import ALL_LAYERS, LayersLike
 from ideaw.marker import Marker, load
 from ideaw.payload.message import Content, Message
-from ideaw.provenance.fingerprint import Agreement, Fingerprinter, compare
+from ideaw.provenance.fingerprint import Agreement, compare, file_fingerprint
 from ideaw.provenance.manifest import NO_MANIFEST, Manifest, read_manifest, read_store, sha256_of
-from ideaw.provenance.records import Record, message_id, written_id
+from ideaw.provenance.records import Record, id_message, message_id, written_id
 from ideaw.provenance.registry import Registry
 from ideaw.provenance.verdict import Place, Verdict, VerdictStatus
 from ideaw.results import Detection
 
 SEARCH_SHARE = 0.9
 """Share of the work, for the sake of its progress; the rest is the fingerprint."""
+
+
+MAX_TESTED_IDS = 8
+"""Ids of a manifest that the deep layer is tested for: one is usual, and anybody can write more."""
 
 
 class Resolver(Protocol):
@@ -56,6 +60,7 @@ def verify_file(
     roots: bytes | None = None,
     speeds: Speeds | None = None,
     layers: LayersLike = ALL_LAYERS,
+    expected: Sequence[int] = (),
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -68,6 +73,8 @@ def verify_file(
         keys: whose marks are looked for (None: the marker's own).
         roots: PEM text of the authorities whose signatures are trusted (None: none is).
         speeds, layers, longest, progress: as for `Marker.detect_file`.
+        expected: ids that the deep layer is tested for by themselves, which reads none in less than 11 s; those that
+            the manifest names are tested too.
 
     Raises:
         AudioError, FileError, IdeawError: as `Marker.detect_file`.
@@ -83,6 +90,7 @@ def verify_file(
         keys=keys,
         speeds=speeds,
         layers=layers,
+        expected=[id_message(number) for number in dict.fromkeys((*expected, *manifest.record_ids[:MAX_TESTED_IDS]))],
         longest=longest,
         progress=progress and (lambda share: progress(SEARCH_SHARE * share)),
     )
@@ -156,23 +164,17 @@ class _Evidence:
             record = None if number is None else self.resolver.by_id(number)
             if record is not None and record.key_fingerprint == key:
                 drawn, length = self._fingerprint
-                agreement, speed = compare(record.fingerprint, drawn), self.detection.speed
+                agreement, faster = compare(record.fingerprint, drawn), self.detection.speed * self.detection.tempo
                 places = tuple(
-                    Place(start / speed, min(end / speed, length), record.id) for start, end in agreement.seconds
+                    Place(start / faster, min(end / faster, length), record.id) for start, end in agreement.seconds
                 )
                 matches.append(_Match(record, agreement, places))
         return matches
 
     @cached_property
     def _fingerprint(self) -> tuple[bytes, float]:
-        """Of the audio at the speed at which it was marked; and its length in seconds as it is."""
-        with open_audio(self.path) as opened:
-            rate = opened.rate
-        whole, length = Fingerprinter(rate / self.detection.speed), 0
-        for block in read_blocks(self.path):
-            whole.push(block)
-            length += len(block)
-        return whole.finish(), length / rate
+        """Of the audio at the speed and tempo at which it was marked; and its length in seconds as it is."""
+        return file_fingerprint(self.path, self.detection.speed, self.detection.tempo)
 
     def _judge_unknown(self) -> Verdict:
         message, _ = self._marks[0]
@@ -246,7 +248,8 @@ class _Evidence:
         if record is not None and record.id in manifest.record_ids:
             anew = "" if issued is not None and issued.label == manifest.label else " anew, not as it was issued,"
             return f"; signed{anew} by {self._signer}"
-        return f"; its manifest, signed by {self._signer}, does not name this mark"
+        named = "may name another mark" if self.detection.status == "unreadable" else "does not name this mark"
+        return f"; its manifest, signed by {self._signer}, {named}"
 
 
 def _named(record: Record) -> str:

@@ -66,12 +66,15 @@ def test_a_stripped_manifest_leaves_mark_and_record(spoken: Issued, verify: Veri
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("edit", [("mp3", {}), ("noise", {"snr": 25.0}), ("speed", {}), ("amplitude", {"gain": 0.3})])
+@pytest.mark.parametrize(
+    "edit",
+    [("mp3", {}), ("noise", {"snr": 25.0}), ("speed", {}), ("tempo", {"factor": 0.9}), ("amplitude", {"gain": 0.3})],
+)
 def test_usual_edits_stay_authentic(played: Issued, verify: Verify, edit: tuple[str, dict[str, float]]) -> None:
     name, strengths = edit
     verdict = verify(catalogue.run(name, played.marked, SAMPLE_RATE, **strengths))
     assert (verdict.status, verdict.record_id) == ("authentic", played.id)
-    assert verdict.segments[-1].end <= 6
+    assert verdict.segments[-1].end <= 6 / strengths.get("factor", 1) + 1e-3
 
 
 def test_a_cut_of_three_seconds_is_authentic(spoken: Issued, verify: Verify) -> None:
@@ -276,3 +279,37 @@ def test_what_is_no_audio_and_roots_that_are_none_are_errors(spoken: Issued, ver
         verify(tmp_path / "text.wav")
     with pytest.raises(CredentialError, match="what is to be trusted holds no certificate in PEM form"):
         verify(spoken.path, roots=b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+
+# The deep layer alone
+
+
+def test_an_id_that_the_deep_layer_has_no_room_for_is_tested_where_it_is_named(
+    strings: NDArray[np.float32],
+    shelf: ideaw.Registry,
+    signer: ideaw.Signer,
+    marker: ideaw.Marker,
+    verify: Verify,
+    tmp_path: Path,
+) -> None:
+    sf.write(tmp_path / "in.wav", strings, SAMPLE_RATE)
+    path = tmp_path / "out.wav"
+    issued = ideaw.issue_file(
+        tmp_path / "in.wav", path, registry=shelf, signer=signer, marker=marker, origin="recorded", layers="deep"
+    )
+    assert (verify(path).status, verify(path).record_id) == ("authentic", issued.record.id)  # by its manifest
+    stripped = sf.read(path)[0]
+    assert verify(stripped).status == "unreadable"
+    assert verify(stripped, expected=[issued.record.id ^ 1]).status == "unreadable"
+    assert verify(stripped, expected=[issued.record.id]).record_id == issued.record.id
+
+
+def test_a_manifest_beside_an_unreadable_mark_is_not_said_to_be_another_s(
+    played: Issued, spoken: Issued, marker: ideaw.Marker, signer: ideaw.Signer, verify: Verify, tmp_path: Path
+) -> None:
+    sf.write(tmp_path / "plain.wav", marker.embed(spoken.original, SAMPLE_RATE, b"abcd", layers="deep"), SAMPLE_RATE)
+    with (tmp_path / "signed.wav").open("wb+") as signed:
+        sign_file(tmp_path / "plain.wav", signed, Claim(played.id, "recorded"), signer)
+    verdict = verify(tmp_path / "signed.wav")
+    assert verdict.status == "unreadable"
+    assert verdict.reason.endswith("may name another mark")
