@@ -99,6 +99,12 @@ def test_a_file_of_a_law_gets_the_fast_layer_alone(
 
 
 @pytest.mark.slow
+def test_a_telephone_call_is_survived(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    after = gsm(marked).astype(np.float32)
+    assert marker.detect(after, SAMPLE_RATE, layers="deep").message == "ab"
+
+
+@pytest.mark.slow
 def test_ten_seconds_of_a_call_leave_the_deep_layer_alone(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
     after = gsm(marked[: 10 * SAMPLE_RATE]).astype(np.float32)
     assert not marker.detect(after, SAMPLE_RATE, layers="fast").found
@@ -107,8 +113,11 @@ def test_ten_seconds_of_a_call_leave_the_deep_layer_alone(marker: ideaw.Marker, 
 
 
 @pytest.mark.slow
-def test_a_voice_message_is_survived(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+def test_a_voice_message_leaves_the_deep_layer_alone(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
     after = opus_voip(marked, 8).astype(np.float32)
+    assert not marker.detect(after, SAMPLE_RATE, layers="fast").found
+    detection = marker.detect(after, SAMPLE_RATE)
+    assert (detection.message, detection.layer) == ("ab", "deep")
     assert marker.detect(after, SAMPLE_RATE, layers="deep", expected=["ab"]).message == "ab"
 
 
@@ -196,7 +205,7 @@ def test_streams_are_marked_and_searched(marker: ideaw.Marker, host: NDArray[np.
     marked = np.concatenate(out)
     assert len(marked) == len(long)
     assert marker.detect(marked, SAMPLE_RATE).message == "ab"
-    called = gsm(marked).astype(np.float32)  # in which nothing is left of the fast layer
+    called = opus_voip(gsm(marked), 8).astype(np.float32)  # in which nothing is left of the fast layer
     heard = [called[start : start + 9_000] for start in range(0, len(called), 9_000)]
     for layers in ("deep", "fast,deep"):
         answers = list(marker.detect_stream(heard, SAMPLE_RATE, layers=layers))

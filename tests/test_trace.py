@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "trace.py"
-CEILINGS = {"mark": (38, 562), "mark at an SNR": (25, 300), "detect": (19, 176), "detect nothing": (28, 1_700)}
+CEILINGS = {"mark": (41, 596), "mark at an SNR": (29, 334), "detect": (24, 238), "detect nothing": (32, 1_540)}
 
 
 @pytest.fixture(scope="module")

@@ -336,7 +336,7 @@ def test_a_short_clip_is_marked_as_strongly_as_it_takes_and_said_so(tmp_path: Pa
     samples, rate = sf.read(spoken)
     short, marked = tmp_path / "short.wav", tmp_path / "marked.wav"
     usual, levels = ideaw.load("10+10").card.audibility, set()
-    for begin in np.array([4, 5]) * rate // 2:  # the second of them cannot be read at the usual level
+    for begin in np.array([4, 7]) * rate // 2:  # the second of them cannot be read at the usual level
         sf.write(short, samples[begin : begin + rate // 2], rate)
         arguments = ("embed", short, marked, "-m", "101", "--bits", "--model", "10+10", "--overwrite")
         said, told = run(*arguments), json.loads(run(*arguments, "--json").out)

@@ -34,7 +34,7 @@ def _noise(seconds: float, seed: int = 0) -> NDArray[np.float32]:
 
 
 def _noise_to_mask(marker: ideaw.Marker, host: NDArray[np.float32], audibility: float = -2.0) -> float:
-    return masking(host, marker.embed(host, SAMPLE_RATE, "hey", audibility=audibility)).ratio
+    return masking(host, marker.embed(host, SAMPLE_RATE, "hey", audibility=audibility, layers="fast")).ratio
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_no_second_is_louder_or_fainter_than_the_bounds(
     pauses = np.concatenate([speech[: 2 * SAMPLE_RATE], 3e-3 * _noise(2), speech[: 2 * SAMPLE_RATE]])
     for host, audibility, bound in ((pauses, 0.0, MIN_SNR_BY_EAR_DB), (speech, -40.0, MAX_SNR_BY_EAR_DB)):
         samples = (32_767 * host).astype(kind) if kind is np.int16 else host
-        marked = marker.embed(samples, SAMPLE_RATE, "hey", audibility=audibility)
+        marked = marker.embed(samples, SAMPLE_RATE, "hey", audibility=audibility, layers="fast")
         before, difference = samples.astype(np.float64), marked.astype(np.float64) - samples
         energies = (np.square(x).reshape(-1, SAMPLE_RATE).sum(1) for x in (before, difference))
         ratios = 10 * np.log10(np.divide(*energies))
@@ -222,11 +222,11 @@ def test_streams_and_files_have_the_level_of_arrays(
     marker: ideaw.Marker, speech: NDArray[np.float32], rate: int, tmp_path: Path
 ) -> None:
     samples = soxr.resample(speech, SAMPLE_RATE, rate)[: 5 * rate]
-    whole = marker.embed(samples, rate, "hey", audibility=-2)
+    whole = marker.embed(samples, rate, "hey", audibility=-2, layers="fast")
     blocks = (samples[start : start + 7_777] for start in range(0, len(samples), 7_777))
     stream = np.concatenate(list(marker.embed_stream(blocks, rate, "hey", audibility=-2, latency=4)))
     np.testing.assert_allclose(stream, whole, rtol=0, atol=1e-6)
     soundfile.write(tmp_path / "host.wav", samples, rate, subtype="FLOAT")
-    marker.embed_file(tmp_path / "host.wav", tmp_path / "marked.wav", "hey", audibility=-2)
+    marker.embed_file(tmp_path / "host.wav", tmp_path / "marked.wav", "hey", audibility=-2, layers="fast")
     np.testing.assert_allclose(soundfile.read(tmp_path / "marked.wav")[0], whole, rtol=0, atol=1e-6)
     assert marker.detect(whole, rate).message == "hey"

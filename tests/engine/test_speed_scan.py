@@ -23,7 +23,7 @@ def marker() -> ideaw.Marker:
 
 @pytest.fixture(scope="module")
 def marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> NDArray[np.float32]:
-    return marker.embed(speech, SAMPLE_RATE, "hey")
+    return marker.embed(speech, SAMPLE_RATE, "hey", layers="fast")
 
 
 def _template(marker: ideaw.Marker, key: Key) -> NDArray[np.float32]:

@@ -46,6 +46,10 @@ PEAK_CEILING, LEAST_PEAK_GAIN = 1.0, 0.25
 """Full scale, which changes that would exceed it are weakened to keep; but not to less than this share, since limited
 music is there all the time: what is left over is clipped."""
 
+MOMENT_SAMPLES = 32
+"""Samples, 2 ms, in which no change is louder than what is there: spectra spread a change over 60 ms, also into the
+silence before an onset."""
+
 
 @dataclass(frozen=True)
 class DeepSettings:
@@ -86,7 +90,8 @@ class DeepEmbedder:
         self._skip = HALF_WINDOW_SAMPLES
         """Samples of what was synthesised that lie before the audio."""
         self._nothing: NDArray[Any] = np.empty(0)
-        self._energy, self._peak_gain, self._marked = 0.0, 1.0, 0
+        self._energy, self._marked = 0.0, 0
+        self._moment_room, self._moment_gain, self._peak_gain = np.ones(channels), np.ones(channels), np.ones(1)
 
     @property
     def latency(self) -> float:
@@ -154,32 +159,32 @@ class DeepEmbedder:
         self._tiles += count
         self._last_tile = gains[own.stop - 1]
         self._audio_16k.drop_before((self._tiles - CONTEXT_TILES) * TILE_SAMPLES - HALF_WINDOW_SAMPLES)
-        self._limit_peaks(settled, own.start * TILE_SAMPLES, audio)
+        host = audio[own.start * TILE_SAMPLES :][: len(settled)]
+        self._limit_moments(settled, host)
+        self._limit_peaks(settled, host)
         skipped, self._skip = min(self._skip, len(settled)), max(self._skip - len(settled), 0)
         return np.asarray(settled[skipped:])
 
-    def _limit_peaks(self, change: NDArray[np.float32], start: int, audio: NDArray[np.float32]) -> None:
-        """Weaken the change (n, channels), in place, where it would carry samples beyond full scale.
+    def _limit_moments(self, change: NDArray[np.float32], host: NDArray[np.float32]) -> None:
+        """Weaken the change of a host, both (n, channels), in place, where it would be louder than that.
 
-        Args:
-            change: what is added to the audio from row `start` of `audio` on, both beginning with a whole frame.
-            start: see there.
-            audio: (m, channels) host.
+        It rises a moment after the host has, since an onset may lie at the end of its own.
         """
-        host = audio[start : start + len(change)]
+        shape = -1, MOMENT_SAMPLES, change.shape[1]
+        there, added = (np.square(samples.reshape(shape)).sum(1, dtype=np.float64) for samples in (host, change))
+        room = np.sqrt(np.minimum(there / np.maximum(added, np.finfo(np.float64).tiny), 1))
+        most = np.minimum(room, np.concatenate([self._moment_room[None], room[:-1]]))
+        change *= _ramps(most, self._moment_gain, MOMENT_SAMPLES)
+        self._moment_room, self._moment_gain = room[-1], most[-1]
+
+    def _limit_peaks(self, change: NDArray[np.float32], host: NDArray[np.float32]) -> None:
+        """Weaken the change of a host, both (n, channels), in place, where it would carry samples beyond full scale."""
         room = np.maximum(PEAK_CEILING - np.abs(host), 0) / np.maximum(np.abs(change), np.finfo(np.float32).tiny)
         outward = np.sign(host) == np.sign(change)
-        most = (
-            np.where(outward, np.clip(room, LEAST_PEAK_GAIN, 1), 1)
-            .reshape(-1, CELL_HOP_SAMPLES, change.shape[1])
-            .min((1, 2))
-        )
-        inner = np.minimum(most[:-1], most[1:])
-        borders = np.concatenate([[min(self._peak_gain, most[0])], inner, most[-1:]])
-        self._peak_gain = float(most[-1])
-        moments = (np.arange(CELL_HOP_SAMPLES) + 0.5) / CELL_HOP_SAMPLES
-        gain = borders[:-1, None] + np.diff(borders)[:, None] * moments
-        change *= gain.astype(np.float32).reshape(-1, 1)
+        limit = np.where(outward, np.clip(room, LEAST_PEAK_GAIN, 1), 1)
+        most = limit.reshape(-1, CELL_HOP_SAMPLES, change.shape[1]).min((1, 2))[:, None]
+        change *= _ramps(most, self._peak_gain, CELL_HOP_SAMPLES)
+        self._peak_gain = most[-1]
 
     def _add(self, count: int) -> NDArray[Any]:
         """The next marked samples."""
@@ -189,6 +194,23 @@ class DeepEmbedder:
         change[audio == 0] = 0  # digital silence stays digital silence
         self._marked += int(np.count_nonzero(change.any(1)))
         return restore(audio + change, audio, self._nothing.dtype).reshape(-1, *self._nothing.shape[1:])
+
+
+def _ramps(most: NDArray[np.floating], before: NDArray[np.floating], size: int) -> NDArray[np.float32]:
+    """A gain without steps that nowhere exceeds what each stretch of `size` samples allows.
+
+    Args:
+        most: (stretches, channels), the largest gain of each.
+        before: (channels,), that of the stretch before the first.
+        size: samples of a stretch.
+
+    Returns:
+        (stretches · size, channels).
+    """
+    borders = np.minimum(np.concatenate([before[None], most]), np.concatenate([most, most[-1:]]))
+    moments = ((np.arange(size) + 0.5) / size)[:, None]
+    ramps = borders[:-1, None] + np.diff(borders, axis=0)[:, None] * moments
+    return np.asarray(ramps.reshape(-1, most.shape[1]), np.float32)
 
 
 def choose_start(pattern: KeyPattern, word: Word, blocks: Iterable[NDArray[np.floating]], rate: int) -> int:

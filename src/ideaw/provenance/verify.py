@@ -248,8 +248,8 @@ class _Evidence:
         if record is not None and record.id in manifest.record_ids:
             anew = "" if issued is not None and issued.label == manifest.label else " anew, not as it was issued,"
             return f"; signed{anew} by {self._signer}"
-        named = "may name another mark" if self.detection.status == "unreadable" else "does not name this mark"
-        return f"; its manifest, signed by {self._signer}, {named}"
+        says = "may name another mark" if self.detection.status == "unreadable" else "does not name this mark"
+        return f"; its manifest, signed by {self._signer}, {says}"
 
 
 def _named(record: Record) -> str:

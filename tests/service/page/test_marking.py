@@ -69,8 +69,10 @@ def test_an_unmarked_file_has_no_mark_and_the_answer_says_what_was_tried(tab: Ta
 def test_a_mark_of_which_too_little_is_left_is_told_from_none(
     tab: Tab, tmp_path: Path, music: NDArray[np.float32]
 ) -> None:
-    marked = ideaw.load().embed(music, 44_100, "needs five")
-    sf.write(cut := tmp_path / "cut.wav", marked[: 3 * 44_100], 44_100)
+    marked = ideaw.load().embed(
+        np.tile(music, (3, 1)), 44_100, "more letters than a second has room for, however it is coded"
+    )
+    sf.write(cut := tmp_path / "cut.wav", marked[: 5 * 44_100 // 4], 44_100)
     tab.load(cut)
     assert tab.look() == "A mark is there, but its message cannot be read."
     assert "is marked with the public key" in tab.text("#answer-reason")
@@ -138,11 +140,11 @@ def test_the_page_knows_as_the_engine_does_what_fits(tab: Tab) -> None:
 
 def test_what_is_typed_is_measured_at_once(tab: Tab, files: dict[str, Path]) -> None:
     tab.load(files["wav"])
-    assert tab.text("#fits") == "Up to 4 bytes are in every second; this audio holds 13 bytes at most."
+    assert tab.text("#fits") == "Up to 4 bytes are in every second; this audio holds 23 bytes at most."
     for kind, message, says in (
         ("text", "é", "2 bytes: in every second of the audio."),
-        ("text", "abcde", "5 bytes: spread over 4 seconds, of which a copy must hold as many."),
-        ("text", "a" * 14, "14 bytes: too long."),
+        ("text", "abcde", "5 bytes: spread over 3 seconds, of which a copy must hold as many."),
+        ("text", "a" * 24, "24 bytes: too long."),
         ("hex", "0a1", "Bytes are written in pairs of hexadecimal digits"),
         ("hex", "0a 1b", "2 bytes: in every second of the audio."),
         ("bits", "012", "Bits are written in 0 and 1."),
