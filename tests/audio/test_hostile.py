@@ -14,7 +14,7 @@ import soundfile as sf
 from ideaw.audio import tags
 from ideaw.audio.formats import EXTENSIONS
 from ideaw.audio.read import read_audio
-from ideaw.audio.write import check_distinct, check_target, write_audio
+from ideaw.audio.write import check_distinct, check_place, write_audio
 from ideaw.errors import FileError
 
 
@@ -134,7 +134,7 @@ def test_names_that_lead_nowhere_get_one_line(tmp_path: Path) -> None:
         with pytest.raises(FileError, match=line):
             read_audio(tmp_path / name)
         with pytest.raises(FileError, match=line):
-            check_target(tmp_path / name, 16_000, 1)
+            check_place(tmp_path / name)
         check_distinct(tmp_path / name, tmp_path / "other.wav")
         check_distinct(tmp_path / "other.wav", tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["file", "loop.wav"]

@@ -156,20 +156,6 @@ def write_audio(path: PathLike, samples: NDArray[np.floating], rate: int, encodi
             append(block)
 
 
-def check_target(
-    path: PathLike,
-    rate: int,
-    channels: int,
-    encoding: Encoding | None = None,
-    num_samples: int | None = None,
-) -> None:
-    """Check whether `create_audio` with the same arguments can begin; raises what it raises."""
-    path = Path(path)
-    check_format(path, rate, channels, encoding, num_samples)
-    _encoder(path, choose_encoding(path, encoding, channels * (num_samples or 0)))
-    check_place(path)
-
-
 def check_place(path: PathLike, overwrite: bool = True) -> None:
     """Raise `FileError` if no file can be created at `path`, or, unless that may be, there is one."""
     atomic.check_writable(Path(path))
