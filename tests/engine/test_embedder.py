@@ -340,7 +340,7 @@ def peak():
 length = 0
 for seconds in range(0, 30 * 60, 10):
     length += len(embedder.push(audio))
-    if seconds == 60:
+    if seconds == 300:
         early = peak()
 assert length + len(embedder.finish()) == 30 * 60 * 22_050
 print(early, peak())
@@ -349,10 +349,10 @@ print(early, peak())
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a single program")
-def test_half_an_hour_takes_no_more_memory_than_a_minute() -> None:
+def test_half_an_hour_takes_no_more_memory_than_five_minutes() -> None:
     run = subprocess.run([sys.executable, "-c", THIRTY_MINUTES], capture_output=True, text=True, check=True)
-    after_a_minute, in_the_end = map(int, run.stdout.split())
-    assert in_the_end <= after_a_minute + 10  # MiB; the audio alone would be 300
+    after_five_minutes, in_the_end = map(int, run.stdout.split())
+    assert in_the_end <= after_five_minutes + 10  # MiB; the audio alone would be 300
     assert in_the_end < 120
 
 
