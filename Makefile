@@ -45,10 +45,13 @@ docs: $(VENV)/.dev
 	$(BIN)/mkdocs build --strict
 	$(BIN)/ideaw demo --site site/demo --home ../demo.html
 
-# The figures of the documentation, as far as they are stale; FLAGS=--list says which, and how long it takes.
+# The figures of the documentation, as far as they are stale; FLAGS=--list says which, and how long it takes. JOBS=2
+# makes two at once; LIMIT clips and HOURS of unmarked audio make a short run.
 results: $(VENV)/.dev
 	$(BIN)/python benchmarks/make_results.py $(if $(CLIPS),--clips $(CLIPS)) $(if $(STEREO),--stereo $(STEREO)) \
-		$(if $(UNMARKED),--unmarked $(UNMARKED)) $(if $(LYRA),--lyra $(LYRA)) $(FLAGS)
+		$(if $(FULL_RATE),--full-rate $(FULL_RATE)) $(if $(UNMARKED),--unmarked $(UNMARKED)) \
+		$(if $(LYRA),--lyra $(LYRA)) $(if $(JOBS),--jobs $(JOBS)) $(if $(LIMIT),--limit $(LIMIT)) \
+		$(if $(HOURS),--hours $(HOURS)) $(FLAGS)
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation

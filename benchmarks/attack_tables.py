@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import result_tables as tables
-from result_tables import count_alarms, markdown, percent, protocol_results
+from intervals import of
+from result_tables import count_alarms, markdown, percent_with_interval, protocol_results
 
 COSTS = ("PESQ", "STOI")
 """Quality that an attack leaves."""
@@ -16,16 +17,16 @@ def cost_table(preset: str) -> list[str]:
     if table is None:
         return [f"`ideaw bench {preset}` was not measured with this version yet."]
     rows = [
-        [row["label"], percent(row["exact"]), *(_left(row["cost"].get(name)) for name in COSTS)]
+        [row["label"], percent_with_interval(row["exact"]), *(_left(row["cost"].get(name)) for name in COSTS)]
         for row in sorted(table["rows"], key=lambda row: row["exact"]["value"])
     ]
     skipped = "".join(f" {label}: {why}." for label, why in table["skipped"].items())
     return [
-        *markdown(["attack", "message right", *(f"{name} left" for name in COSTS)], rows),
+        *markdown(["attack", "message right (95 %)", *(f"{name} left" for name in COSTS)], rows),
         "",
-        f"`ideaw bench {preset} --data DIR --limit {table['clips']}`: clips of {table['seconds']:g} s, "
-        f"{table['system']}, {count_alarms(table)} false alarms; "
-        f"intervals in docs/results/{preset}/report.csv.{skipped}",
+        f"`ideaw bench {preset} --data DIR --limit {table['clips']}`: {table['clips']} clips of "
+        f"{table['seconds']:g} s, {table['system']}, {count_alarms(table)} false alarms; "
+        f"more columns and their intervals in docs/results/{preset}/report.csv.{skipped}",
     ]
 
 
@@ -40,12 +41,12 @@ def other_code_table() -> list[str] | None:
         return None
     content = json.loads(path.read_text())
     rows = [
-        [row["benchmark"], row["attack"], *(f"{row[level]} of {row['clips']}" for level in ("by_hearing", "fixed_snr"))]
+        [row["benchmark"], row["attack"], *(of(row[level], row["clips"]) for level in ("by_hearing", "fixed_snr"))]
         for row in content["rows"]
     ]
     return [
         *markdown(["benchmark", "attack", "level by hearing", f"SNR of {content['snr']:g} dB"], rows),
         "",
-        f"`benchmarks/other_code.py`: messages right in clips of {content['seconds']:g} s, mono at "
-        f"{content['rate'] / 1000:g} kHz.",
+        f"`benchmarks/other_code.py`: messages right (and 95 % intervals) in clips of {content['seconds']:g} s, mono "
+        f"at {content['rate'] / 1000:g} kHz.",
     ]

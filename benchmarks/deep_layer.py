@@ -12,7 +12,8 @@
 
 FOLDER holds clips named KIND-NUMBER; two that follow each other are joined, so that pieces are 10 to 16 s long. Every
 piece gets a random key and a message of two bytes, in both layers. A row is skipped, with a line, where a package or
-the weights of a codec are missing. With --json, what was measured is kept after every row.
+the weights of a codec are missing. With --json, what was measured is kept after every row; with --resume too, attacks
+of rates and edits that are in that file already are not measured again.
 """
 
 import argparse
@@ -34,6 +35,8 @@ import ideaw
 from ideaw.attacks import catalogue
 from ideaw.attacks.resynthesis import resyntheses
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.bench.cache import write_text
+from ideaw.bench.corpus import list_audio_files
 from ideaw.deep import gains
 from ideaw.deep.bands import HALF_WINDOW_SAMPLES, NUM_MEL_BANDS, analyse, synthesise
 from ideaw.deep.decode import fold
@@ -289,10 +292,10 @@ def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any
             yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
 
 
-def stereo(folder: Path, lyra: Path | None) -> Iterator[dict[str, Any]]:
+def stereo(folder: Path, lyra: Path | None, limit: int) -> Iterator[dict[str, Any]]:
     """Stereo and full-rate files: their channels apart and mixed, MP3, and codecs of their mix."""
     rng, made = np.random.default_rng(22), []
-    for path in sorted(folder.glob("*.flac")):
+    for path in list_audio_files(folder, limit):
         samples, rate = soundfile.read(path, always_2d=True)
         key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
         marked = ideaw.load(key=key, threads=1).embed(samples[: 15 * rate], rate, message, layers="fast,deep")
@@ -398,6 +401,15 @@ def _marked_from(original: Audio, pattern: KeyPattern, word: Word, start: int) -
     return np.concatenate([embedder.push(original), embedder.finish()])
 
 
+def read_whole_attacks(path: Path) -> list[dict[str, Any]]:
+    """The rows that a file holds of attacks that were measured at all of their lengths."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    last = rows[-1]["attack"] if rows else None
+    lengths = 1 + len(CUTS_SECONDS.get(str(last), ()))
+    whole = sum(row["attack"] == last for row in rows) == lengths
+    return [row for row in rows if whole or row["attack"] != last]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -410,6 +422,7 @@ def main() -> None:
     parser.add_argument("--lyra", type=Path, help="folder of Lyra's weights; without it its rows are skipped")
     parser.add_argument("--only", help="of rates and edits, the rows whose name holds this")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on in the file of --json, of rates and edits")
     arguments = parser.parse_args()
     if arguments.what == "stereo":
         arguments.kind = "stereo"
@@ -417,8 +430,12 @@ def main() -> None:
     if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
         print("Lyra: skipped: give the folder of its weights with --lyra")
 
+    rows = read_whole_attacks(arguments.json) if arguments.resume and arguments.json is not None else []
+    done = {row["attack"] for row in rows}
+
     def chosen(rows: dict[str, Callable[[Audio], Audio]]) -> dict[str, Callable[[Audio], Audio]]:
-        return {name: row for name, row in rows.items() if not arguments.only or arguments.only in name}
+        wanted = {name: row for name, row in rows.items() if not arguments.only or arguments.only in name}
+        return {name: row for name, row in wanted.items() if name not in done}
 
     found = {
         "rates": lambda: measure(mark(originals), chosen(attacks(arguments.lyra)), "none"),
@@ -429,15 +446,15 @@ def main() -> None:
         "security": lambda: security(originals),
         "costs": lambda: costs(originals),
         "streams": lambda: streams(originals, arguments.lyra),
-        "stereo": lambda: stereo(arguments.folder, arguments.lyra),
+        "stereo": lambda: stereo(arguments.folder, arguments.lyra, 2 * arguments.pairs),
     }[arguments.what]()
-    rows, begun = [], time.process_time()
+    begun = time.process_time()
     for row in found:
         rows.append(row)
         print(json.dumps(row), flush=True)
         if arguments.json is not None:
             kept = {"what": arguments.what, "kind": arguments.kind, "pieces": len(originals), "rows": rows}
-            arguments.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            write_text(arguments.json, json.dumps(kept, indent=1) + "\n")
     print(f"{time.process_time() - begun:.0f} s of CPU")
 
 

@@ -2,19 +2,25 @@
 
     python benchmarks/deep_tables.py
 
-Reads docs/results/deep, writes docs/results/tables/deep-*.md and docs/assets/deep-*.png.
+Reads docs/results/deep; draws docs/assets/deep-*.png. The tables are written by `publish.py`.
 """
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import make_results
 import numpy as np
+import result_tables as tables
 import soundfile
+from intervals import interval_note
+from result_tables import Result
 
 from ideaw.audio.grid import SAMPLE_RATE
+from ideaw.bench.statistics import estimate_mean, wilson_interval
 from ideaw.deep.bands import CELLS_PER_SECOND, analyse, measuring_bands, powers
 from ideaw.deep.gains import tile_course, tile_gains
 from ideaw.deep.signs import TILE_CELLS, KeyPattern
@@ -22,12 +28,24 @@ from ideaw.deep.words import Word
 from ideaw.keys import PUBLIC
 from ideaw.payload.message import Message
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLES, ASSETS = DOCS / "results" / "deep", DOCS / "results" / "tables", DOCS / "assets"
+ASSETS = tables.ROOT / "docs/assets"
+
+KINDS = ("speech", "music")
+
+THREE_CUTS = "Three cuts of a piece hang together: of cuts intervals are wider."
 
 
-def _load(name: str) -> dict[str, Any]:
-    return dict(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
+def _load(name: str) -> Result | None:
+    path = tables.ROOT / "docs/results/deep" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _noted(name: str, lines: list[str], text: str, *more: str) -> list[str]:
+    """A table with the line that says how it was measured."""
+    by_name = {figure.name: figure for figure in make_results.FIGURES}
+    made = make_results.read_stamps()
+    commands = ", ".join(f"`{make_results.command_of(by_name[f'deep/{each}.json'], made)}`" for each in (name, *more))
+    return [*lines, "", f"{commands}: {text}"]
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
@@ -45,7 +63,7 @@ def _attack(row: dict[str, Any]) -> str:
     return str(row["attack"]) + cut
 
 
-def _rates_of(result: dict[str, Any], network: bool = True) -> list[str]:
+def _rates_of(result: Result, network: bool = True) -> list[str]:
     heads = ["after", "trials", "present", "message exact", "wrong", "exact where it is given", "median log10 p"]
     measures = ["trials", "present", "exact", "wrong", "given"]
     rows = [
@@ -56,66 +74,80 @@ def _rates_of(result: dict[str, Any], network: bool = True) -> list[str]:
     return _table(heads + (["the network's mark"] if network else []), rows)
 
 
-def rates(kind: str) -> list[str]:
-    """What was found of pieces of 10 to 16 s, in both layers, and of cuts."""
-    return _rates_of(_load(f"rates-{kind}"))
+def counted(name: str, network: bool = True) -> list[str] | None:
+    """What was found of pieces of 10 to 16 s after each attack, and of cuts of them."""
+    result = _load(name)
+    if result is None:
+        return None
+    trials = [round(row["trials"]) for row in result["rows"]]
+    cuts = [THREE_CUTS] if any(row.get("seconds") for row in result["rows"]) else []
+    text = " ".join([f"{sum(trials)} trials in {len(trials)} rows.", interval_note(trials), *cuts])
+    return _noted(name, _rates_of(result, network), text)
 
 
-def edits() -> list[str]:
-    """What was found at other speeds and after splices."""
-    return _rates_of(_load("edits"), network=False)
-
-
-def security() -> list[str]:
-    """What removal and copying do."""
-    return _rates_of(_load("security"), network=False)
-
-
-def quality() -> list[str]:
+def quality() -> list[str] | None:
     """What measures of quality say."""
+    results = {kind: result for kind in KINDS if (result := _load(f"quality-{kind}")) is not None}
+    if len(results) < len(KINDS):
+        return None
     heads = ["audio", "layers", "pieces", "PESQ", "lowest", "ViSQOL", "lowest", "modulation, 99th percentile", "worst"]
     rows = []
-    for kind in ("speech", "music"):
-        for row in _load(f"quality-{kind}")["rows"]:
-            scores = [f"{row[name]:.2f}" for name in ("pesq_mean", "pesq_lowest", "visqol_mean", "visqol_lowest")]
+    for kind, result in results.items():
+        for row in result["rows"]:
+            scores = []
+            for name in ("pesq", "visqol"):
+                scores += [_mean(row[f"{name}_values"]), f"{row[f'{name}_lowest']:.2f}"]
             heard = [f"{row[name]:+.1f} dB" for name in ("modulation_percentile_99", "modulation_worst")]
             rows.append([kind, row["layers"].replace(",", " and "), row["trials"], *scores, *heard])
-    return _table(heads, rows)
+    text = (
+        "as many clips as the table says; ± is the 95 % interval of a mean over clips; PESQ of those in which it hears "
+        "speech; ViSQOL on the first 8 s; 0 dB of modulation is just heard."
+    )
+    return _noted("quality-speech", _table(heads, rows), text, "quality-music")
 
 
-def alarms() -> list[str]:
+def _mean(values: list[float]) -> str:
+    """A mean with its 95 % interval, of what could be measured."""
+    estimate = estimate_mean([value for value in values if np.isfinite(value)])
+    return f"{estimate.value:.2f} ± {estimate.high - estimate.value:.2f}"
+
+
+def alarms() -> list[str] | None:
     """How small p-values get where nothing is."""
+    result = _load("alarms")
+    if result is None:
+        return None
     heads = ["audio", "speeds", "searches", "least p", "share below 0.1", "below 0.01", "below 0.001"]
     rows = [
         [row["audio"], row["speeds"], row["trials"], f"{row['least_p']:.2g}"]
         + [f"{row[f'share_below_{level}']:.4f}" for level in ("0.1", "0.01", "0.001")]
-        for row in _load("alarms")["rows"]
+        for row in result["rows"]
     ]
-    return _table(heads, rows)
+    trials = [row["trials"] for row in result["rows"]]
+    text = f"{sum(trials)} searches in {len(trials)} rows, of {result['pieces']} pieces, which hang together. "
+    text += interval_note(trials)
+    return _noted("alarms", _table(heads, rows), text)
 
 
-def streams() -> list[str]:
-    """What it costs not to choose where periods begin."""
-    return _rates_of(_load("streams"), network=False)
-
-
-def costs() -> list[str]:
+def costs() -> list[str] | None:
     """CPU time a second of audio."""
-    rows = [
-        [row["job"], row["audio"], f"{row['seconds']:.0f} s", f"{row['ms']:.1f} ms"] for row in _load("costs")["rows"]
-    ]
-    return _table(["job", "audio", "length", "CPU for a second of it"], rows)
+    result = _load("costs")
+    if result is None:
+        return None
+    rows = [[row["job"], row["audio"], f"{row['seconds']:.0f} s", f"{row['ms']:.1f} ms"] for row in result["rows"]]
+    lines = _table(["job", "audio", "length", "CPU for a second of it"], rows)
+    return _noted("costs", lines, "CPU time of one process at 16 kHz, one channel; the least of 3 runs after a first.")
 
 
-FRAGMENTS: dict[str, Callable[[], list[str]]] = {
-    "deep-speech": lambda: rates("speech"),
-    "deep-music": lambda: rates("music"),
-    "deep-edits": edits,
+FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
+    "deep-speech": partial(counted, "rates-speech"),
+    "deep-music": partial(counted, "rates-music"),
+    "deep-edits": partial(counted, "edits", network=False),
     "deep-quality": quality,
     "deep-alarms": alarms,
-    "deep-security": security,
-    "deep-streams": streams,
-    "deep-stereo": lambda: _rates_of(_load("stereo")),
+    "deep-security": partial(counted, "security", network=False),
+    "deep-streams": partial(counted, "streams", network=False),
+    "deep-stereo": partial(counted, "stereo"),
     "deep-costs": costs,
 }
 """Name of a table → what makes it."""
@@ -149,30 +181,36 @@ def draw_tiles(path: Path) -> None:
     pyplot.close(figure)
 
 
-def draw_frontier(path: Path) -> None:
-    """Rate and quality against the largest gain."""
+def draw_frontier(path: Path = ASSETS / "deep-frontier.png") -> None:
+    """Rate and quality against the largest gain, if they were measured; bars are Wilson's 95 % intervals."""
+    result = _load("frontier")
+    if result is None:
+        return
     from matplotlib import pyplot
 
-    rows = _load("frontier")["rows"]
+    rows = result["rows"]
     gains = [row["max_gain_db"] for row in rows]
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for name, label in (("present", "present, any message"), ("given", "a given message")):
-        axes.plot(gains, [100 * row[name] / row["trials"] for row in rows], "o-", label=label)
-    axes.set(xlabel="largest gain of a tile, dB", ylabel="found after codecs and noise, %", ylim=(0, 103))
+        shares = np.array([100 * row[name] / row["trials"] for row in rows])
+        low, high = (100 * np.array([wilson_interval(row[name], row["trials"]) for row in rows])).T
+        bars = [shares - low, high - shares]
+        axes.errorbar(gains, shares, np.maximum(bars, 0), fmt="o-", capsize=3, label=label)
+    found = f"found after codecs and noise, % of {rows[0]['trials']}"
+    axes.set(xlabel="largest gain of a tile, dB", ylabel=found, ylim=(0, 103))
     other = axes.twinx()
     other.plot(gains, [row["visqol_mean"] for row in rows], "s--", color="tab:red", label="ViSQOL, mean")
     other.set_ylabel("ViSQOL")
-    lines = [*axes.get_lines(), *other.get_lines()]
-    axes.legend(lines, [str(line.get_label()) for line in lines], loc="lower left")
+    (lines, labels), (more_lines, more_labels) = (each.get_legend_handles_labels() for each in (axes, other))
+    axes.legend([*lines, *more_lines], [*labels, *more_labels], loc="center right")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 
 def main() -> None:
-    for name, lines in FRAGMENTS.items():
-        (TABLES / f"{name}.md").write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    """Draw the pictures."""
     draw_tiles(ASSETS / "deep-tiles.png")
-    draw_frontier(ASSETS / "deep-frontier.png")
+    draw_frontier()
 
 
 if __name__ == "__main__":

@@ -15,26 +15,20 @@ import provenance_tables
 import result_tables as tables
 import stream_tables
 import verdict_tables
+from intervals import span
 from stamps import Stamp, stamp
 
 from ideaw.attacks.catalogue import ATTACKS
 
 FILE = tables.ROOT / "src/ideaw/evidence/figures.json"
 
-DEEP_COMMAND = "python benchmarks/deep_layer.py"
-
-NOT_NOTED = "not noted"
-"""Age of figures that carry no stamp of what they were measured with."""
-
 
 @dataclass(frozen=True)
 class Evidence:
-    """A table of the report, and the figures of `make_results.py` or of the deep layer that it shows."""
+    """A table of the report, and the figures of `make_results.py` that it shows."""
 
     table: Callable[[], list[str] | None]
-    figures: tuple[str, ...] = ()
-    deep: tuple[str, ...] = ()
-    """Words after `deep_layer.py`."""
+    figures: tuple[str, ...]
 
 
 def preset_table(name: str) -> list[str] | None:
@@ -49,26 +43,21 @@ def preset_table(name: str) -> list[str] | None:
     heads = ["after", "clips", "message right, % (95 %)", "mark seen, %", "wrong message, %", "false alarms, %"]
     count = f"{table['clips']} clips of {table['seconds']:g} s at {table['rate']} Hz"
     skipped = "".join(f" Not measured: {label} ({why})." for label, why in table["skipped"].items())
-    return [*tables.markdown(heads, rows), "", f"`ideaw bench {name}`: {count}, {table['system']}.{skipped}"]
+    return [
+        *tables.markdown(heads, rows),
+        "",
+        f"`ideaw bench {name}`: {count}, {table['system']}, intervals of 95 %.{skipped}",
+    ]
 
 
 def _share(share: tables.Result | None) -> str:
     if share is None:
         return "–"
-    return f"{100 * share['value']:.0f} ({100 * share['low']:.0f}–{100 * share['high']:.0f})"
+    return f"{100 * share['value']:.0f} ({span(share['low'], share['high'])})"
 
 
-def _deep(name: str, words: str) -> Evidence:
-    """A table of the deep layer, which has no line with its command; each row has its number of trials."""
-
-    def table() -> list[str]:
-        lines = deep_tables.FRAGMENTS[name]()
-        heads, _, *rows = (line[2:-2].split(" | ") for line in lines)
-        trials = next(heads.index(head) for head in ("trials", "searches", "pieces") if head in heads)
-        total = sum(int(row[trials]) for row in rows)
-        return [*lines, "", f"`{DEEP_COMMAND} {words}`: {total} {heads[trials]} in {len(rows)} rows."]
-
-    return Evidence(table, deep=(words,))
+def _deep(table: str, *figures: str) -> Evidence:
+    return Evidence(deep_tables.FRAGMENTS[table], tuple(f"deep/{name}.json" for name in figures))
 
 
 def _preset(name: str) -> Evidence:
@@ -81,14 +70,18 @@ EVIDENCE: dict[str, Evidence] = {
     "borders": Evidence(tables.borders_table, ("files-46+10.json",)),
     "files": Evidence(tables.files_table, ("files-46+10.json", "files-stereo.json")),
     **{name: _preset(name) for name in ("edits", "rawbench-strict", "audiomarkbench", "resynthesis", "voice")},
-    "deep-speech": _deep("deep-speech", "rates FOLDER --kind speech"),
-    "deep-music": _deep("deep-music", "rates FOLDER --kind music"),
+    "deep-speech": _deep("deep-speech", "rates-speech"),
+    "deep-music": _deep("deep-music", "rates-music"),
+    "deep-stereo": _deep("deep-stereo", "stereo"),
+    "deep-edits": _deep("deep-edits", "edits"),
+    "deep-streams": _deep("deep-streams", "streams"),
     "unmarked": Evidence(tables.unmarked_table, ("unmarked-46+10.json",)),
-    "deep-alarms": _deep("deep-alarms", "alarms FOLDER"),
+    "deep-alarms": _deep("deep-alarms", "alarms"),
     "quality": Evidence(tables.quality_table, ("quality-46+10.json",)),
-    "deep-quality": _deep("deep-quality", "quality FOLDER"),
+    "deep-quality": _deep("deep-quality", "quality-speech", "quality-music"),
     "stream": Evidence(stream_tables.stream_table, ("stream.json",)),
     "security": Evidence(tables.security_table, ("security",)),
+    "deep-security": _deep("deep-security", "security"),
     "verdicts": Evidence(verdict_tables.verdicts_table, ("verdicts.json",)),
     "fingerprint": Evidence(provenance_tables.fingerprint_table, ("fingerprint.json",)),
     "other-audio": Evidence(provenance_tables.other_audio_table, ("fingerprint.json",)),
@@ -114,11 +107,11 @@ def _figure(evidence: Evidence, made: dict[str, Stamp], now: Stamp) -> dict[str,
     sources = [
         {
             "name": name.removesuffix(".json"),
-            "command": make_results.command_of(by_name[name]),
+            "command": make_results.command_of(by_name[name], made),
             "made_with": make_results.made_with(by_name[name], made, now),
         }
         for name in evidence.figures
-    ] + [{"name": words, "command": f"{DEEP_COMMAND} {words}", "made_with": NOT_NOTED} for words in evidence.deep]
+    ]
     lines = evidence.table()
     if lines is None:
         return {"sources": sources, "heads": [], "rows": [], "note": ""}

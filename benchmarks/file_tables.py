@@ -5,6 +5,7 @@ a mark needs.
 import json
 from pathlib import Path
 
+from intervals import interval_note
 from result_tables import DEFAULT, ROOT, Result, markdown, results
 
 CONTAINERS_FILE, MARKING_FILE = (ROOT / "docs/results" / name for name in ("containers.json", "marking.json"))
@@ -47,7 +48,8 @@ def lengths_table() -> list[str] | None:
     note = (
         f"`ideaw bench lengths` ({'–'.join(map(str, counts))} pieces a cell, 44.1 kHz stereo; per cent of them whose "
         "message was right, in brackets in which a mark was found, where that is more); "
-        f"{sum(cell['wrong'] for cell in table['cells'])} wrong messages; refused by `embed`: {refused or 'none'}."
+        f"{sum(cell['wrong'] for cell in table['cells'])} wrong messages; refused by `embed`: {refused or 'none'}. "
+        f"{interval_note(counts)}"
     )
     return [*markdown(("", *(f"{seconds:g} s" for seconds in by_length)), [(k, *v) for k, v in rows.items()]), "", note]
 

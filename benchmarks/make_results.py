@@ -1,84 +1,48 @@
 """Make the figures of the documentation again: those that are missing, or older than weights, wire format or engine.
 
-    python benchmarks/make_results.py --clips DIR [--stereo DIR] [--unmarked DIR] [--lyra DIR] [--only NAME …] [--list]
+    python benchmarks/make_results.py --clips DIR [--stereo DIR] [--full-rate DIR] [--unmarked DIR] [--lyra DIR]
+        [--only NAME …] [--jobs N] [--limit N] [--hours H] [--minutes M] [--list]
 
-Each figure is one command that writes one file or folder under docs/results/; after it docs/results/stamps.json keeps
-what it was made with. A run that is interrupted goes on where it was: figures that are done are not stale any more, and
-presets of attacks go on within a figure. DIR of `--clips` holds the clips of the evaluation, that of `--stereo` what
-`stereo_clips.py` made of its index, that of `--unmarked` hours of audio without marks. `--list` says what is stale and
-how long it takes. At the end `publish.py` writes the tables.
+Each figure is one file or folder under docs/results that commands write (`figures.py`); after it stamps.json there
+keeps what it was made with, and its command. A run that is interrupted goes on where it was: figures that are done are
+not stale any more, and presets of attacks and rows of the deep layer go on within a figure, in runs/results.
+
+DIR of `--clips` holds the clips of the evaluation, that of `--stereo` what `stereo_clips.py` made of its index, that of
+`--full-rate` lossless files at 44.1 or 48 kHz, that of `--unmarked` hours of audio without marks. `--limit` and
+`--hours` make a short run, of fewer clips for each figure and fewer hours; a run without them makes those again that
+were made short. With `--jobs 2` two figures are made at once, each on cores of its own, and those that take times after
+them, alone. `--list` says what is stale and how long it takes. At the end `publish.py` writes the tables.
 """
 
 import argparse
+import fcntl
+import hashlib
 import json
+import os
+import queue
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from stamps import ROOT, Stamp, changed_parts, stamp
+from figures import FIGURES, FOLDERS, FULL, KEPT_FILES, Figure, Short
+from stamps import DIGEST_LETTERS, ROOT, Stamp, changed_parts, stamp
 
 RESULTS = ROOT / "docs/results"
 STAMPS = RESULTS / "stamps.json"
+WORK = ROOT / "runs/results"
+"""Where figures are measured until they are whole."""
 
-FOLDERS = ("clips", "stereo", "unmarked", "lyra")
-"""What figures are measured on, and Lyra's weights."""
+COMMAND = "command"
+"""What a stamp holds besides the digests: how the figure was made."""
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A file or folder under docs/results, the words that make it, and about how many minutes two cores need."""
-
-    name: str
-    words: str
-    minutes: float
-    parts: tuple[str, ...] = ("weights", "wire format", "engine")
-    """What it depends on."""
-
-    @property
-    def needs(self) -> list[str]:
-        """Folders that must be given."""
-        return [name for name in FOLDERS if f"{{{name}}}" in self.words]
-
-
-def _preset(name: str, minutes: float, limit: int = 12, more: str = "") -> Figure:
-    return Figure(name, f"ideaw bench {name} --data {{clips}} --limit {limit}{more} --out {{out}}", minutes)
-
-
-FIGURES = (
-    *(
-        Figure(
-            f"segments-{model}.json",
-            f"ideaw bench segments --data {{clips}} --model {model} --others --json {{out}}",
-            12,
-        )
-        for model in ("46+10", "22+10", "10+10")
-    ),
-    Figure("quality-46+10.json", "ideaw bench quality --data {clips} --json {out}", 8),
-    Figure("files-46+10.json", "ideaw bench files --data {clips} --json {out}", 45),
-    Figure("files-stereo.json", "ideaw bench files --data {stereo} --json {out}", 25),
-    Figure("lengths-46+10.json", "ideaw bench lengths --data {clips} --json {out} --plot {plot}", 20),
-    Figure("levels-46+10.json", "ideaw bench levels --data {clips} --json {out} --plot {plot}", 5),
-    Figure("unmarked-46+10.json", "ideaw bench unmarked --data {unmarked} --hours 24 --json {out}", 400),
-    Figure("locating-46+10.json", "ideaw bench locating --json {out} --plot {plot}", 5),
-    _preset("rawbench-loose", 8),
-    _preset("rawbench-strict", 10),
-    _preset("audiomarkbench", 25),
-    _preset("edits", 15),
-    _preset("security", 5),
-    _preset("resynthesis", 20, more=" --lyra {lyra}"),
-    _preset("voice", 12),
-    Figure("other-code.json", "python benchmarks/other_code.py --data {clips} --json {out}", 8),
-    Figure("speed.json", "python benchmarks/speed.py --json {out}", 10),
-    Figure("stream.json", "python benchmarks/stream.py --audio {clips} --clips 100 --json {out}", 30),
-    Figure("verdicts.json", "python benchmarks/verdicts.py {clips} --json {out}", 8),
-    Figure("marking.json", "python benchmarks/marking_cost.py --json {out}", 3),
-    Figure("fingerprint.json", "python benchmarks/fingerprint.py --clips {clips} --limit 40 --json {out}", 5, ()),
-    Figure("containers.json", "python benchmarks/container_matrix.py --json {out}", 5, ()),
-)
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def read_stamps() -> dict[str, Stamp]:
@@ -102,10 +66,16 @@ def made_with(figure: Figure, made: dict[str, Stamp], now: Stamp) -> str:
     return "an earlier version" if older is None else f"an earlier {older}" if older else "this version"
 
 
-def command_of(figure: Figure) -> str:
-    """How a figure is made, without where it is written."""
-    words = figure.words.split(" --json")[0].split(" --out")[0]
-    return words.format(**{name: name.upper() for name in FOLDERS})
+def command_of(figure: Figure, made: dict[str, Stamp]) -> str:
+    """How a figure was made, without where it is written; without its size where nobody noted that."""
+    return made.get(figure.name, {}).get(COMMAND, figure.command(None))
+
+
+def is_due(figure: Figure, made: dict[str, Stamp], now: Stamp, short: Short = FULL) -> bool:
+    """Whether a figure is to be made: it is missing or stale, or it was made short and all of it is asked for."""
+    whole = figure.command()
+    grows = figure.command(short) == whole != made.get(figure.name, {}).get(COMMAND, whole)
+    return grows or stale_parts(figure, made, now) != [] or not (RESULTS / figure.name).exists()
 
 
 def freshness_table() -> list[str]:
@@ -114,61 +84,120 @@ def freshness_table() -> list[str]:
     lines = ["| figure | command | made with |", "| --- | --- | --- |"]
     for figure in FIGURES:
         state = made_with(figure, made, now)
-        lines.append(f"| {figure.name.removesuffix('.json')} | `{command_of(figure)}` | {state} |")
+        lines.append(f"| {figure.name.removesuffix('.json')} | `{command_of(figure, made)}` | {state} |")
+    states = [made_with(figure, made, now) for figure in FIGURES]
     return [
         *lines,
         "",
-        "`python benchmarks/make_results.py --list` says the same and how long it takes to make them again.",
+        f"{states.count('this version')} of {len(FIGURES)} figures are of this version. `make results FLAGS=--list` "
+        "says the same and how long it takes to make the others again.",
     ]
 
 
-def make(figure: Figure, folders: dict[str, Path]) -> bool:
-    """Measure a figure and note what it was made with; whether it could be done."""
-    out = RESULTS / figure.name
-    measured = out.with_name(f"new-{out.name}") if out.suffix else out
-    if not out.suffix and out.exists() and stale_parts(figure, read_stamps(), stamp()):
-        shutil.rmtree(out)  # a preset goes on within its folder, but not from another version
-    places = {**folders, "out": measured, "plot": out.with_suffix(".png")}
-    words = [word.format(**places) for word in shlex.split(figure.words)]
-    words = [sys.executable, *(["-m", "ideaw", *words[1:]] if words[0] == "ideaw" else words[1:])]
-    began, before = time.monotonic(), stamp()
-    if subprocess.run(words, cwd=ROOT, check=False).returncode != 0:
-        print(f"{figure.name}: not made")
-        return False
-    if out.suffix:
-        measured.replace(out)
-    STAMPS.write_text(json.dumps(dict(sorted((read_stamps() | {figure.name: before}).items())), indent=1) + "\n")
-    print(f"{figure.name}: made in {(time.monotonic() - began) / 60:.1f} min")
+def make(figure: Figure, folders: dict[str, Path], short: Short = FULL, limits: dict[str, str] | None = None) -> bool:
+    """Measure a figure and note what it was made with; whether it could be done. `limits` are added to what it sees."""
+    began, before = time.monotonic(), stamp() | {COMMAND: figure.command(short)}
+    inputs = json.dumps([figure.name, before, sorted((name, str(folder)) for name, folder in folders.items())])
+    work = WORK / hashlib.sha256(inputs.encode()).hexdigest()[:DIGEST_LETTERS]
+    out = work / figure.name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for words in map(shlex.split, figure.runs(folders, short, out)):
+        program = [sys.executable, *(["-m", "ideaw", *words[1:]] if words[0] == "ideaw" else words[1:])]
+        if subprocess.run(program, cwd=ROOT, check=False, env=os.environ | (limits or {})).returncode != 0:
+            print(f"{figure.name}: not made", flush=True)
+            return False
+    with _alone_in_results():
+        _publish(figure, out)
+        STAMPS.with_suffix(".new").write_text(
+            json.dumps(dict(sorted((read_stamps() | {figure.name: before}).items())), indent=1) + "\n"
+        )
+        STAMPS.with_suffix(".new").replace(STAMPS)
+    shutil.rmtree(work)
+    print(f"{figure.name}: made in {(time.monotonic() - began) / 60:.1f} min", flush=True)
     return True
+
+
+def _publish(figure: Figure, out: Path) -> None:
+    """Put what was measured, and its picture, where the documentation finds it."""
+    target = RESULTS / figure.name
+    if not figure.is_file:
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        made = {out / name: target / name for name in KEPT_FILES}
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = {path: target.with_suffix(path.suffix) for path in (out, out.with_suffix(".png")) if path.exists()}
+    for path, place in made.items():
+        shutil.move(path, place)
+
+
+@contextmanager
+def _alone_in_results() -> Iterator[None]:
+    """No other figure is noted meanwhile, by this program or by another run of it."""
+    folder = os.open(RESULTS, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def make_all(figures: list[Figure], make_one: Callable[..., bool], jobs: int, minutes: float | None) -> list[bool]:
+    """Make figures, `jobs` at once, and those that take times alone; which of them could be done.
+
+    None is begun after so many minutes. `make_one` gets a figure and the limits of its process.
+    """
+    began = time.monotonic()
+    cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
+    available = sorted(os.sched_getaffinity(0))
+    for job in range(jobs):
+        cores.put(set(available[job::jobs]) or set(available))
+
+    def in_time() -> bool:
+        return minutes is None or time.monotonic() - began < 60 * minutes
+
+    def beside(figure: Figure) -> bool:
+        return in_time() and make_one(figure, limits=ONE_THREAD)
+
+    if jobs == 1:
+        return [in_time() and make_one(figure, limits={}) for figure in figures]
+    # The cores of a thread are those of the processes that it starts.
+    with ThreadPoolExecutor(jobs, initializer=lambda: os.sched_setaffinity(0, cores.get())) as pool:
+        longest_first = sorted((f for f in figures if not f.alone), key=lambda figure: -figure.minutes)
+        fine = list(pool.map(beside, longest_first))
+    return fine + [in_time() and make_one(figure, limits={}) for figure in figures if figure.alone]
 
 
 def main() -> int:
     """Make what is stale, as far as its folders are given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     for name in FOLDERS:
-        parser.add_argument(f"--{name}", type=lambda text: Path(text).resolve())
-    parser.add_argument("--only", nargs="+", choices=[figure.name for figure in FIGURES])
+        parser.add_argument(f"--{name}", dest=name, type=lambda text: Path(text).resolve(), metavar="DIR")
+    parser.add_argument("--only", nargs="+", choices=[figure.name for figure in FIGURES], metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=1, help="figures at once; 2 for two cores")
+    parser.add_argument("--limit", type=int, help="a short run: at most so many clips for each figure")
+    parser.add_argument("--hours", type=float, help="a short run: so many hours of unmarked audio")
     parser.add_argument("--minutes", type=float, help="begin no figure after so many minutes")
     parser.add_argument("--list", action="store_true", help="say what is stale and how long it takes; measure nothing")
     given = parser.parse_args()
-    folders = {name: getattr(given, name) for name in FOLDERS if getattr(given, name)}
+    folders = {name: folder for name in FOLDERS if (folder := getattr(given, name))}
+    short = Short(given.limit, given.hours)
     made, now = read_stamps(), stamp()
     wanted = [figure for figure in FIGURES if not given.only or figure.name in given.only]
-    stale = [
-        figure for figure in wanted if stale_parts(figure, made, now) != [] or not (RESULTS / figure.name).exists()
-    ]
-    for figure in stale:
+    due = [figure for figure in wanted if is_due(figure, made, now, short)]
+    for figure in due:
         missing = [name for name in figure.needs if name not in folders]
-        print(f"{figure.name}: about {figure.minutes:g} min{', needs --' + ' --'.join(missing) if missing else ''}")
-    print(f"{len(stale)} of {len(wanted)} are stale; about {sum(f.minutes for f in stale) / 60:.1f} h on two cores")
+        needs = f", needs --{' --'.join(missing)}" if missing else ""
+        alone = ", alone" if figure.alone else ""
+        print(f"{figure.name}: about {figure.expected_minutes(short):.2g} min{alone}{needs}")
+    hours = sum(figure.expected_minutes(short) for figure in due) / 60
+    print(f"{len(due)} of {len(wanted)} are to be made; about {hours:.1f} h on two cores", flush=True)
     if given.list:
         return 0
-    began = time.monotonic()
-    ready = [figure for figure in stale if not set(figure.needs) - set(folders)]
-    in_time = (f for f in ready if given.minutes is None or time.monotonic() - began < 60 * given.minutes)
-    fine = [make(figure, folders) for figure in in_time]
+    ready = [figure for figure in due if not set(figure.needs) - set(folders)]
+    fine = make_all(ready, partial(make, folders=folders, short=short), max(1, given.jobs), given.minutes)
     subprocess.run([sys.executable, "benchmarks/publish.py"], cwd=ROOT, check=True)
-    return 0 if all(fine) and len(fine) == len(ready) else 1
+    return 0 if all(fine) else 1
 
 
 if __name__ == "__main__":

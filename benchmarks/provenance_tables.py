@@ -2,6 +2,7 @@
 
 import json
 
+from intervals import interval, interval_note
 from result_tables import ROOT, Result, markdown
 
 FINGERPRINT_FILE = ROOT / "docs/results/fingerprint.json"
@@ -40,7 +41,7 @@ def fingerprint_table() -> list[str] | None:
         f"`benchmarks/fingerprint.py`: {content['recordings']} marked recordings of two clips each, one cut of each "
         f"length from anywhere; {cost['bytes_per_second']:.0f} bytes and {cost['cpu_ms_per_second']:.1f} ms of CPU a "
         f"second; {cost['compared_seconds'] / 60:.1f} minutes compared with as many others in "
-        f"{cost['compare_cpu_seconds']:.2f} s."
+        f"{cost['compare_cpu_seconds']:.2f} s. {interval_note(row['cuts'] for row in content['rates'])}"
     )
     return [*markdown(["", *(f"{kind}, {seconds} s" for seconds, kind in columns)], rows), "", note]
 
@@ -51,7 +52,13 @@ def other_audio_table() -> list[str] | None:
     if content is None:
         return None
     rows = [
-        (f"{row['what']}, {row['kind']}", f"{row['pairs']:,}", str(row["taken"]), f"{row['highest']:.2f}")
+        (
+            f"{row['what']}, {row['kind']}",
+            f"{row['pairs']:,}",
+            str(row["taken"]),
+            f"{interval(row['taken'], row['pairs'])} %",
+            f"{row['highest']:.2f}",
+        )
         for row in content["others"]
         if row["what"] != "another recording"
     ]
@@ -63,6 +70,7 @@ def other_audio_table() -> list[str] | None:
                 "3 s in another clip",
                 f"{pairs['pairs']:,}",
                 str(pairs["above_threshold"]),
+                f"{interval(pairs['above_threshold'], pairs['pairs'], decimals=3)} %",
                 f"{pairs['highest']:.2f}",
             )
         )
@@ -72,7 +80,7 @@ def other_audio_table() -> list[str] | None:
             f"({pairs['hours']:.1f} h; {pairs['shared']} pairs whose waveforms share a recording are left out): "
             f"{scores}; the threshold is {pairs['threshold']:g}."
         )
-    return [*markdown(["audio", "pairs", "taken for the recording", "highest score"], rows), "", note]
+    return [*markdown(["audio", "pairs", "taken for the recording", "95 %", "highest score"], rows), "", note]
 
 
 def fingerprint_speeds_table() -> list[str] | None:
@@ -88,7 +96,8 @@ def fingerprint_speeds_table() -> list[str] | None:
         )
         for row in content["speeds"]
     ]
-    note = f"`benchmarks/fingerprint.py`: cuts of 5 s of {content['speeds'][0]['cuts']} recordings."
+    note = f"`benchmarks/fingerprint.py`: cuts of 5 s of {content['speeds'][0]['cuts']} recordings. "
+    note += interval_note([content["speeds"][0]["cuts"]])
     return [*markdown(["speed", "agree as they are", "agree with the speed undone"], rows), "", note]
 
 
@@ -103,7 +112,8 @@ def replaced_table() -> list[str] | None:
     ]
     for row in content["whole"]:
         rows.append((f"whole, {row['edit']}", str(row["files"]), str(row["files"] - row["agree"]), "–"))
-    note = "`benchmarks/fingerprint.py`: other audio as long as what was there; MP3 at 64 kbit/s of it all."
+    note = "`benchmarks/fingerprint.py`: other audio as long as what was there; MP3 at 64 kbit/s of it all. "
+    note += interval_note(row["files"] for row in (*content["replaced"], *content["whole"]))
     return [*markdown(["file", "files", "noticed as not whole", "borders off by (median)"], rows), "", note]
 
 

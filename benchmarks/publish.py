@@ -1,23 +1,16 @@
 """Generate the tables of the documentation and the figures on the model cards from the measured JSON files.
 
-    make results CLIPS=DIR STEREO=DIR UNMARKED=DIR LYRA=DIR    # most of them: benchmarks/make_results.py
+    make results CLIPS=DIR STEREO=DIR FULL_RATE=DIR UNMARKED=DIR LYRA=DIR    # nearly all: benchmarks/make_results.py
     for recipe in ablation-reference ablation-discriminator ablation-no-balance ablation-single-stage; do
         ideaw export runs/$recipe models/$recipe --snr 38
         ideaw bench segments --data DIR --model models/$recipe --limit 372 --json docs/results/segments-$recipe.json
     done
-    python benchmarks/load.py --json docs/results/load.json
-    python benchmarks/load.py --again --json docs/results/load-again.json
-    for engine in local ray; do
-        python benchmarks/catalogue.py faults --engine $engine
-        python benchmarks/catalogue.py overhead --engine $engine
-    done
-    for what in scaling listening cache; do python benchmarks/catalogue.py $what; done
     python benchmarks/publish.py
 
-Each fragment docs/results/tables/NAME.md is one table and one line with the command and the number of trials. The
-README shows the fragment "comparison" between its markers, and the package carries those that the demo shows, and those
-that `ideaw evidence` reports with their age. Sentences
-are written by hand, in the pages that include the fragments. What has not been measured is left out; a test fails when
+Each fragment docs/results/tables/NAME.md is one table and one line with the command, the number of trials, and how wide
+intervals are where the table does not say it. The README shows the fragment "comparison" between its markers, and the
+package carries those that the demo shows, and those that `ideaw evidence` reports with their age. Sentences are written
+by hand, in the pages that include the fragments. What has not been measured is left out; a test fails when
 fragments, demo, README or cards differ from the JSON.
 """
 
@@ -26,6 +19,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import attack_tables
+import catalogue_tables
+import deep_tables
 import evidence_tables
 import file_tables
 import make_results
@@ -33,6 +28,7 @@ import provenance_tables
 import result_tables as tables
 import stream_tables
 import verdict_tables
+from intervals import interval
 from result_tables import Result, markdown, protocol_results, results, speed_results
 
 from ideaw.payload.message import layout
@@ -82,14 +78,15 @@ def comparison_table() -> list[str] | None:
 
     def exact_share(edits: Sequence[str]) -> str:
         rows = [row for table in files.values() for row in table["rows"] if row["label"] in edits]
-        return f"{100 * sum(row['right'] for row in rows) / sum(row['clips'] for row in rows):.1f} %"
+        right, clips = (sum(row[count] for row in rows) for count in ("right", "clips"))
+        return f"{100 * right / clips:.1f} % ({interval(right, clips, 1)})"
 
     def peer_exact(label: str) -> Callable[[Result], str]:
         def cell(table: Result) -> str:
             row = next((row for row in table["rows"] if row["label"] == label), None)
             if row is not None and row["exact"] is not None:
-                return tables.percent(row["exact"])
-            seen = f" (mark seen: {tables.percent(row['seen'])})" if row is not None else ""
+                return tables.percent_with_interval(row["exact"])
+            seen = f"; mark seen: {tables.percent_with_interval(row['seen'])}" if row is not None else ""
             return NO_MESSAGE + seen
 
         return cell
@@ -104,11 +101,10 @@ def comparison_table() -> list[str] | None:
     def hours(table: Result) -> float:
         return float(sum(row["clips"] for row in table["rows"]) * table["seconds"] / 3600)
 
-    pesq = with_peers(
-        f"{own['quality']['PESQ']['value']:.2f}", lambda table: f"{table['quality']['PESQ']['value']:.2f}"
-    )
+    pesq = with_peers(_pesq(own), _pesq)
     alarms = with_peers(
-        f"≤ {10_000 / unmarked['allowed_hours']:g} by the bound; {unmarked['found']} seen in {unmarked['hours']:.1f} h",
+        f"≤ {10_000 / unmarked['allowed_hours']:g} by the bound; {unmarked['found']} seen in {unmarked['hours']:.1f} h "
+        f"(at most 1 in {1 / unmarked['highest']:,.0f} searches)",
         lambda table: f"no bound; {tables.count_alarms(table)} seen in {hours(table):.1f} h",
     )
     rows = [
@@ -128,8 +124,8 @@ def comparison_table() -> list[str] | None:
         *markdown(["", f"**{ours} {tables.DEFAULT}**", *peers], rows),
         "",
         f"`ideaw bench files` ({clips} clips of 10 s), `ideaw bench {COMPARED_PROTOCOL}` ({counts} clips of "
-        f"{own['seconds']:g} s), `ideaw bench unmarked` ({unmarked['searches']:,} searches), `benchmarks/speed.py`; "
-        "not measured: the weights do not come with the package.",
+        f"{own['seconds']:g} s), `ideaw bench unmarked` ({unmarked['searches']:,} searches), `benchmarks/speed.py` "
+        f"(medians); in brackets 95 % intervals; {NOT_MEASURED}: the weights do not come with the package.",
     ]
 
 
@@ -146,15 +142,15 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "unmarked": tables.unmarked_table,
     "locating": tables.locating_table,
     "speed": tables.speed_table,
-    "load": tables.load_table,
-    "catalogue-faults": tables.catalogue_faults_table,
-    "catalogue-overhead": tables.catalogue_overhead_table,
-    "catalogue-scaling": tables.catalogue_scaling_table,
-    "catalogue-listening": tables.catalogue_listening_table,
-    "catalogue-probes": tables.catalogue_probes_table,
-    "catalogue-cache": tables.catalogue_cache_table,
-    "catalogue-losses": tables.catalogue_losses_table,
-    "catalogue-paper": tables.catalogue_paper_table,
+    "load": catalogue_tables.load_table,
+    "catalogue-faults": catalogue_tables.catalogue_faults_table,
+    "catalogue-overhead": catalogue_tables.catalogue_overhead_table,
+    "catalogue-scaling": catalogue_tables.catalogue_scaling_table,
+    "catalogue-listening": catalogue_tables.catalogue_listening_table,
+    "catalogue-probes": catalogue_tables.catalogue_probes_table,
+    "catalogue-cache": catalogue_tables.catalogue_cache_table,
+    "catalogue-losses": catalogue_tables.catalogue_losses_table,
+    "catalogue-paper": catalogue_tables.catalogue_paper_table,
     "protocols": tables.protocols_table,
     "resynthesis": partial(attack_tables.cost_table, "resynthesis"),
     "voice": partial(attack_tables.cost_table, "voice"),
@@ -169,6 +165,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "other-audio": provenance_tables.other_audio_table,
     "fingerprint-speeds": provenance_tables.fingerprint_speeds_table,
     "replaced": provenance_tables.replaced_table,
+    **deep_tables.FRAGMENTS,
     "freshness": make_results.freshness_table,
 }
 
@@ -227,6 +224,11 @@ def _longest_on_one_thread(speed: Result, task: str) -> list[Result]:
     return [time for time in times if time["seconds"] == longest and time["task"] == wanted[time["system"] == ours]]
 
 
+def _pesq(table: Result) -> str:
+    pesq = table["quality"]["PESQ"]
+    return f"{pesq['value']:.2f} ({pesq['low']:.2f}–{pesq['high']:.2f})"
+
+
 def _payload(model: str) -> str:
     """Bits of a message in every second."""
     return str(layout(int(model.split("+")[0])).content_bits)
@@ -240,6 +242,7 @@ def main() -> None:
         text = fragment(name)
         if text is not None:
             (folder / f"{name}.md").write_text(text)
+    deep_tables.draw_frontier()
     DEMO_FILE.write_text(demo_tables())
     evidence_tables.FILE.write_text(evidence_tables.figures())
     path = tables.ROOT / "README.md"

@@ -10,7 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from intervals import accuracy_note, interval_note, of, span
+
 from ideaw.bench.tables import paper_values
+from ideaw.bench.tables.quality import MARGIN
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,9 +46,6 @@ QUALITY_MEASURES = (
 
 NUM_HARDEST = 4
 """Attacks of a protocol that are named."""
-
-MILLION_HOURS, EUROS_PER_CORE_HOUR = 1_000_000, 0.04
-"""Size of a catalogue on paper, and an assumed price."""
 
 Cells = Sequence[str]
 Result = dict[str, Any]
@@ -88,10 +88,12 @@ def segments_table() -> list[str] | None:
         printed = [f"{row['paper']:.2f}" for row in table["rows"]]
         rows.append([f"the paper's {name}", f"{paper_values.MODELS[name].snr} dB", *printed])
     counts = ", ".join(f"{table['segments']} segments for {name}" for name, table in tables.items())
+    lowest = min(row["accuracy"] for table in tables.values() for row in table["rows"])
+    fewest = min(table["segments"] for table in tables.values())
     return [
         *markdown(["% of bits right", "SNR", *labels], rows),
         "",
-        f"`ideaw bench segments --data DIR --model NAME`: {counts}.",
+        f"`ideaw bench segments --data DIR --model NAME`: {counts}. Rows of all: {accuracy_note(lowest, fewest)}",
     ]
 
 
@@ -100,7 +102,8 @@ def others_table() -> list[str] | None:
     if measured is None:
         return None
     rows = [[row["label"], f"{row['accuracy']:.2f}"] for row in measured["others"]]
-    command = f"`ideaw bench segments --data DIR --others`: {measured['segments']} segments of {DEFAULT}."
+    width = accuracy_note(min(row["accuracy"] for row in measured["others"]), measured["segments"])
+    command = f"`ideaw bench segments --data DIR --others`: {measured['segments']} segments of {DEFAULT}. {width}"
     return [*markdown(["attack", "% of bits right"], rows), "", command]
 
 
@@ -111,6 +114,7 @@ def ablations_table() -> list[str] | None:
     first, *others = tables.values()
     assert all(table[what] == first[what] for table in others for what in ("snr", "segments"))
     labels = [row["label"] for row in first["rows"]]
+    lowest = min(row["accuracy"] for table in tables.values() for row in table["rows"])
     rows = [
         [ABLATION_LABELS[name], *(f"{row['accuracy']:.2f}" for row in table["rows"])] for name, table in tables.items()
     ]
@@ -118,7 +122,7 @@ def ablations_table() -> list[str] | None:
         *markdown(["% of bits right", *labels], rows),
         "",
         f"`ideaw bench segments --model FOLDER --data DIR --limit {first['segments']}`: {first['segments']} segments "
-        f"at {first['snr']:g} dB.",
+        f"at {first['snr']:g} dB, one training of each. {accuracy_note(lowest, first['segments'])}",
     ]
 
 
@@ -129,7 +133,9 @@ def levels_table() -> list[str] | None:
     heads = ["% of bits right", *(f"{level:g} dBFS" for level in measured["levels"])]
     rows = [[label, *(f"{value:.2f}" for value in values)] for label, values in measured["accuracy"].items()]
     count = f"{measured['segments']} segments of {measured['model']} at {measured['snr']:g} dB"
-    return [*markdown(heads, rows), "", f"`ideaw bench levels --data DIR`: {count}."]
+    lowest = min(value for values in measured["accuracy"].values() for value in values)
+    width = accuracy_note(lowest, measured["segments"])
+    return [*markdown(heads, rows), "", f"`ideaw bench levels --data DIR`: {count}. {width}"]
 
 
 def quality_table() -> list[str] | None:
@@ -143,10 +149,12 @@ def quality_table() -> list[str] | None:
     measures = [name for name in QUALITY_MEASURES if all(name in cell for cell in cells.values())]
     rows = [[kind, *(cell[name] for name in measures)] for kind, cell in cells.items()]
     count = sum(round(values["files"]) for values in measured["by_kind"].values())
+    with_margins = any(name.endswith(MARGIN) for values in kinds.values() for name in values)
+    width = " ± is the 95 % interval of a mean over files." if with_margins else ""
     return [
         *markdown([f"{DEFAULT} at {_level(measured)}", *measures], rows),
         "",
-        f"`ideaw bench quality --data DIR`: {count} whole files.",
+        f"`ideaw bench quality --data DIR`: {count} whole files.{width}",
     ]
 
 
@@ -179,11 +187,11 @@ def borders_table() -> list[str] | None:
     if measured is None:
         return None
     rows = [
-        [f"{place['seconds']:g} s", f"{place['found']} of {place['clips']}", f"{place['overlap']:.2f}"]
+        [f"{place['seconds']:g} s", of(place["found"], place["clips"]), f"{place['overlap']:.2f}"]
         for place in measured["places"]
     ]
     count = f"{measured['clips']} clips of {measured['seconds']:g} s for each length"
-    heads = ["marked stretch", "found", "intersection over union"]
+    heads = ["marked stretch", "found (95 %)", "intersection over union"]
     return [*markdown(heads, rows), "", f"`ideaw bench files --data DIR`: {count}."]
 
 
@@ -194,7 +202,7 @@ def unmarked_table() -> list[str] | None:
     checked = [level for level in measured["levels"] if level["p_value"] >= (measured["checked_to"] or 1)]
     rows = [["false alarms", str(measured["found"]), f"at most 1 in {1 / measured['highest']:,.0f} searches (95 %)"]]
     for level in checked:
-        bound = f"at most {100 * level['p_value']:g} % allowed"
+        bound = f"{span(*level['interval'], decimals=1)} % (95 %); at most {100 * level['p_value']:g} % allowed"
         rows.append([f"p-value below {level['p_value']:g}", str(level["below"]), bound])
     promise = f"1 in {1 / measured['allowed']:,.0f} files and in {measured['allowed_hours']:,} h"
     rows.append(["false alarms by the bound", "–", promise])
@@ -262,191 +270,6 @@ def speed_table() -> list[str] | None:
     ]
 
 
-def load_table() -> list[str] | None:
-    paths = [ROOT / "docs/results" / name for name in ("load.json", "load-again.json")]
-    loads = [json.loads(path.read_text()) for path in paths if path.exists()]
-    if not loads:
-        return None
-    rows = []
-    for load in loads:
-        kind = "come again when told" if load["again"] else "come once"
-        served = {one["task"]: f"{one['median']:.1f} s, {one['p95']:.1f} s" for one in load["latencies"]}
-        rows.append(
-            [
-                f"{load['uploads']}, {kind}",
-                str(load["right"]),
-                f"{load['busy']} ({100 * load['busy'] / load['uploads']:.0f} %)",
-                str(load["wrong"]),
-                served["embed"],
-                served["detect"],
-                f"{load['peak_bytes'] / 1e6:.0f} MB",
-            ]
-        )
-    heads = ["clients at once", "right", "told to come again, and did not", "wrong", "marking: median, 95 %"]
-    alone = ", ".join(
-        f"{task} {load['alone'][task]:.2f} s ({load['cpu'][task]:.2f} s of CPU)"
-        for load in loads[:1]
-        for task in load["alone"]
-    )
-    return [
-        *markdown([*heads, "detection: median, 95 %", "memory, all processes"], rows),
-        "",
-        f"`benchmarks/load.py`, clips of {loads[0]['seconds']:g} s in stereo at 44.1 kHz, half to be marked and half "
-        f"to be searched, {loads[0]['workers']} workers. One request alone: {alone}.",
-    ]
-
-
-def catalogue_results(what: str) -> Result | None:
-    """What `catalogue.py WHAT` measured, if it was run."""
-    path = ROOT / "docs/results" / f"catalogue-{what}.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def catalogue_faults_table() -> list[str] | None:
-    measured = catalogue_results("faults")
-    if measured is None:
-        return None
-    rows = [
-        [
-            engine,
-            *(f"{run[name]:,}" for name in ("workers_killed", "drivers_killed", "refusals", "rows", "distinct")),
-            str(len(run["wrong"])),
-            str(run["statuses"].get("error", 0)),
-        ]
-        for engine, run in measured.items()
-    ]
-    heads = ["engine", "workers killed", "drivers killed", "answers of 503", "rows", "files", "wrong", "of them errors"]
-    files = next(iter(measured.values()))["files"]
-    return [*markdown(heads, rows), "", f"`benchmarks/catalogue.py faults`: {files:,} files, two workers."]
-
-
-def catalogue_overhead_table() -> list[str] | None:
-    measured = catalogue_results("overhead")
-    if measured is None:
-        return None
-    rows = [
-        [
-            engine,
-            f"{run['start_cpu']:.1f} s",
-            f"{run['detection_cpu']:.1f} s",
-            f"{max(run['engine_cpu'], 0):.1f} s",
-            f"{100 * max(run['share'], 0):.1f} %",
-        ]
-        for engine, run in measured.items()
-    ]
-    heads = ["engine", "start-up", "files", "engine after start-up", "share of the engine"]
-    run = next(iter(measured.values()))
-    note = f"{run['files']:,} clips of {run['seconds']:g} s in stereo, FLAC, own speed only, two workers"
-    return [*markdown(heads, rows), "", f"`benchmarks/catalogue.py overhead`: {note}."]
-
-
-def catalogue_scaling_table() -> list[str] | None:
-    measured = catalogue_results("scaling")
-    if measured is None:
-        return None
-    times, cpu = f"{measured['times_one_worker']:.2f}", f"{measured['cpu_ratio']:.2f}"
-    return [
-        *markdown(["two workers beside one", "times"], [["files in a second", times], ["CPU of a file", cpu]]),
-        "",
-        f"`benchmarks/catalogue.py scaling`: medians of {len(measured['turns'])} turns, {measured['files']} clips, "
-        f"{measured['cores']} cores, load average of the 15 minutes before {measured['load_before']:.1f}.",
-    ]
-
-
-def catalogue_listening_table() -> list[str] | None:
-    measured = catalogue_results("listening")
-    if measured is None:
-        return None
-    rows = []
-    whole = {(row["marked"], row["file"]): row["cpu_seconds"] for row in measured["rows"] if row["mode"] == "all"}
-    for row in measured["rows"]:
-        saved = 1 - row["cpu_seconds"] / whole[row["marked"], row["file"]]
-        rows.append(
-            [
-                f"{row['marked']}, {row['file'].upper()}",
-                row["mode"],
-                row["status"],
-                f"{row['heard_seconds']:,.0f} s",
-                f"{row['cpu_seconds']:.1f} s",
-                "–" if row["mode"] == "all" else f"{100 * saved:.0f} %",
-            ]
-        )
-    heads = ["marked from", "listened to", "status", "heard", "CPU", "saved"]
-    return [*markdown(heads, rows), "", f"`benchmarks/catalogue.py listening`: files of {measured['hours']:g} h."]
-
-
-def catalogue_probes_table() -> list[str] | None:
-    measured = catalogue_results("listening")
-    if measured is None:
-        return None
-    rows = [[f"{row['marked_seconds']} s", f"{row['found']} of {row['trials']}"] for row in measured["missed"]]
-    probes = measured["missed"][0]["probes"]
-    return [
-        *markdown(["length of the mark", f"found by {probes} probes"], rows),
-        "",
-        f"`benchmarks/catalogue.py listening`: {measured['hours']:g} h of mono at 16 kHz.",
-    ]
-
-
-def catalogue_cache_table() -> list[str] | None:
-    measured = catalogue_results("cache")
-    if measured is None:
-        return None
-    rows = [
-        ["size for an hour of audio", f"{measured['bytes_per_hour'] / 1e6:.1f} MB"],
-        [f"{measured['keys']:,} keys over {measured['hours']:.0f} h", f"{measured['search_cpu']:.0f} s of CPU"],
-        ["one key", f"{measured['cpu_per_key']:.3f} s of CPU"],
-        ["listening once instead", f"{measured['listening_cpu']:.0f} s of CPU"],
-        ["files located that hold no mark", str(measured["false_locations"])],
-    ]
-    return [
-        *markdown(["", ""], rows),
-        "",
-        "`benchmarks/catalogue.py cache`: tracks of 210 s; listening is without decoding, for one key.",
-    ]
-
-
-def catalogue_losses_table() -> list[str] | None:
-    measured = catalogue_results("cache")
-    if measured is None:
-        return None
-    rows = [
-        [
-            f"{row['seconds']} s, noise {row['noise']:g}",
-            *(f"{row[way]['found']} (+ {row[way]['unreadable']} located)" for way in ("listened", "cached")),
-        ]
-        for row in measured["losses"]
-    ]
-    files = measured["losses"][0]["files"]
-    return [
-        *markdown([f"of {files} files", "found by listening", "found in the cache"], rows),
-        "",
-        f"`benchmarks/catalogue.py cache`: {files} files of each kind; noise is its standard deviation, full scale 1.",
-    ]
-
-
-def catalogue_paper_table() -> list[str] | None:
-    listening, overhead = catalogue_results("listening"), catalogue_results("overhead")
-    if listening is None or overhead is None:
-        return None
-    share, rows = max(0.0, overhead["local"]["share"]), []
-    for row in listening["rows"]:
-        if row["file"] != "mp3":
-            continue
-        core_hours = row["cpu_seconds"] / listening["hours"] * MILLION_HOURS / 3600 / (1 - share)
-        rows.append(
-            [
-                f"{row['marked']}, {row['mode']}",
-                f"{row['cpu_seconds'] / listening['hours']:.1f} s",
-                f"{core_hours:,.0f}",
-                f"{core_hours / 24:,.0f}",
-                f"{core_hours * EUROS_PER_CORE_HOUR:,.0f} €",
-            ]
-        )
-    heads = ["marked from, listened to", "CPU for an hour", "core-hours", "cores for one day", "at 0.04 € a core-hour"]
-    return [*markdown(heads, rows), "", "From `benchmarks/catalogue.py listening` and `overhead`; own speed only."]
-
-
 def protocols_table() -> list[str] | None:
     tables = protocol_results(PROTOCOLS)
     if not tables:
@@ -471,7 +294,8 @@ def protocols_table() -> list[str] | None:
         *markdown(["preset", "clips", *heads], rows),
         "",
         f"`ideaw bench PRESET --data DIR --limit N --out docs/results/PRESET`: {DEFAULT}, one trial for each clip and "
-        "attack; all rows in docs/results/PRESET/report.csv.",
+        f"attack. {interval_note(table['clips'] for table in tables.values())} All rows, each with its interval, in "
+        "docs/results/PRESET/report.csv.",
     ]
 
 
@@ -488,7 +312,7 @@ def security_table() -> list[str] | None:
         *markdown(["threat", "right message", "wrong message", "none", "should be", "as it should"], rows),
         "",
         f"`ideaw bench security --data DIR --limit {table['clips']}`: {table['clips']} clips of {table['seconds']:g} s "
-        f"for each threat, {table['system']}.",
+        f"for each threat, {table['system']}. {interval_note([table['clips']])}",
     ]
 
 
@@ -499,7 +323,8 @@ def peer_task(task: str) -> str:
 
 def _quality_cells(values: dict[str, float]) -> dict[str, str]:
     """The cells of a row of the quality table; results of before onsets were measured have fewer."""
-    cells = {name: str(value) for name, value in rounded(values).items()} | {
+    means = {name: value for name, value in values.items() if not name.endswith(MARGIN)}
+    cells = {name: f"{value}{_margin(values, name)}" for name, value in rounded(means).items()} | {
         "files": f"{values['files']:.0f}",
         "noise to mask": f"{values['noise to mask']:+.1f} dB",
         "masked": f"{values['masked']:.0f} %",
@@ -515,9 +340,15 @@ def _quality_cells(values: dict[str, float]) -> dict[str, str]:
     }
 
 
+def _margin(values: dict[str, float], name: str) -> str:
+    """The interval of a mean, where it was measured."""
+    margin = values.get(name + MARGIN)
+    return "" if margin is None else f" ± {margin:.{3 if name == 'STOI' else 2}f}"
+
+
 def _exact(row: Result) -> str:
     low, high = row["right_interval"]
-    return f"{100 * row['right'] / row['clips']:.1f} ({100 * low:.1f}–{100 * high:.1f})"
+    return f"{100 * row['right'] / row['clips']:.1f} ({span(low, high, decimals=1)})"
 
 
 def count_alarms(table: Result) -> int:
@@ -526,6 +357,10 @@ def count_alarms(table: Result) -> int:
 
 def percent(share: Result) -> str:
     return f"{100 * share['value']:.0f} %"
+
+
+def percent_with_interval(share: Result) -> str:
+    return f"{percent(share)} ({span(share['low'], share['high'])})"
 
 
 def ratio_text(ratio: float) -> str:
@@ -537,4 +372,4 @@ def megabytes(speed: Result, system: str) -> str:
 
 
 def rounded(values: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, 3 if name == "STOI" else 2) for name, value in values.items()}
+    return {name: round(value, 3 if name.startswith("STOI") else 2) for name, value in values.items()}

@@ -2,6 +2,7 @@
 
 import json
 
+from intervals import interval_note
 from result_tables import ROOT, Result, markdown
 
 STREAM_FILE = ROOT / "docs/results/stream.json"
@@ -58,7 +59,8 @@ def shortness_table() -> list[str] | None:
     excerpts = content["shortness"][0]["excerpts"]
     note = (
         f"`benchmarks/stream.py`: clean, active excerpts of held-back audio that were read, of {excerpts}; arrays that "
-        "are missing under 1 s were refused with an error."
+        "are missing under 1 s were refused with an error. "
+        f"{interval_note([excerpts])}"
     )
     return [*markdown(("", *(f"{seconds:g} s" for seconds in lengths)), rows), "", note]
 

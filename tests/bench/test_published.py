@@ -77,6 +77,10 @@ def test_ablations(root: Path) -> None:
     assert "372 segments" in text
 
 
+def estimate(value: float) -> dict[str, float]:
+    return {"value": value, "low": 0.0, "high": 1.0}
+
+
 QUALITY = {"SNR": 38.2, "PESQ": 4.5, "lowest PESQ": 4.0, "STOI": 0.999, "ViSQOL": 4.9, "noise to mask": -3.5}
 QUALITY |= {"files": 50.0, "masked": 91.6, "lowest SNR": 38.0}
 
@@ -104,6 +108,14 @@ def test_quality(root: Path) -> None:
     assert "| 92 % | -61.8 dBFS (64) | 0 of 50 |" in text
     assert "| 92 % | nothing (3) | 0 of 50 |" in text
     assert "| speech, MP3 128 kbit/s instead |" in text
+    assert "±" not in text
+
+
+def test_quality_with_intervals(root: Path) -> None:
+    values = QUALITY | {"PESQ ±": 0.021, "STOI ±": 0.0004}
+    text = fragment(root, "quality", {"snr": 38.0, "by_kind": {"music": values}}, "quality-46+10.json") or ""
+    assert "| 38.2 | 4.5 ± 0.02 | 4.0 | 0.999 ± 0.000 |" in text
+    assert text.endswith("± is the 95 % interval of a mean over files.\n")
 
 
 def test_files(root: Path) -> None:
@@ -114,7 +126,7 @@ def test_files(root: Path) -> None:
     text = fragment(root, "files", table, "files-46+10.json") or ""
     assert "| cut to 3 s | 97.5 (87.1–99.6) | 90.0 (87.1–99.6) | 1 |" in text
     assert "40 mono files and 20 stereo tracks" in text
-    assert "| 1 s | 40 of 40 | 0.75 |" in publish.fragment("borders")
+    assert "| 1 s | 40 of 40 (91–100 %) | 0.75 |" in publish.fragment("borders")
 
 
 def test_lengths(root: Path) -> None:
@@ -165,14 +177,14 @@ def test_what_attacks_cost(root: Path) -> None:
     assert "was not measured" in (publish.fragment("voice") or "")
     left = {"PESQ": {"value": 2.345}, "STOI": {"value": 0.9}}
     rows = [
-        {"label": label, "clips": 4, "exact": {"value": exact}, "alarms": {"value": 0.0}, "cost": cost}
+        {"label": label, "clips": 4, "exact": estimate(exact), "alarms": {"value": 0.0}, "cost": cost}
         for label, exact, cost in (("clean", 1.0, {"PESQ": None, "STOI": None}), ("a call", 0.25, left))
     ]
     table = {"clips": 4, "seconds": 12, "system": "ideaw 46+10", "rows": rows, "skipped": {"Lyra": "no weights"}}
     (folder := root / "docs/results/voice").mkdir()
     (folder / "metrics.json").write_text(json.dumps(table))
     lines = (publish.fragment("voice") or "").splitlines()
-    assert lines[2:4] == ["| a call | 25 % | 2.35 | 0.90 |", "| clean | 100 % | – | – |"]
+    assert lines[2:4] == ["| a call | 25 % (0–100) | 2.35 | 0.90 |", "| clean | 100 % (0–100) | – | – |"]
     assert lines[-1].endswith("Lyra: no weights.")
 
 
@@ -181,7 +193,7 @@ def test_other_code(root: Path) -> None:
     result = {"seconds": 6.0, "rate": 16_000, "snr": 38.0, "rows": [row]}
     text = fragment(root, "other-code", result, "other-code.json") or ""
     assert "| benchmark | attack | level by hearing | SNR of 38 dB |" in text
-    assert "| DeepMark | wavelets | 3 of 40 | 5 of 40 |" in text
+    assert "| DeepMark | wavelets | 3 of 40 (3–20 %) | 5 of 40 (5–26 %) |" in text
 
 
 def test_security(root: Path) -> None:
@@ -207,12 +219,18 @@ def test_the_comparison_says_what_was_not_measured(root: Path) -> None:
     edits = [dataclasses.replace(row, label=label) for labels in publish.COMPARED_EDITS.values() for label in labels]
     table = files.Table("46+10", 38, 40, 10.0, edits, [])
     alarms = unmarked.Table("46+10", 500, 1000, 8, 2.5, 0, [], 0.0038, 1e-6, 10_000, 0.01, [], [])
-    own = {"system": "ideaw 46+10", "clips": 12, "seconds": 6, "quality": {"PESQ": {"value": 4.5}}, "rows": []}
+    own = {
+        "system": "ideaw 46+10",
+        "clips": 12,
+        "seconds": 6,
+        "quality": {"PESQ": {"value": 4.5, "low": 4.4, "high": 4.6}},
+        "rows": [],
+    }
     for result, file in ((SPEED, "speed"), (table, "files-46+10"), (alarms, "unmarked-46+10")):
         assert fragment(root, "comparison", result, f"{file}.json") is None
     text = fragment(root, "comparison", own, "rawbench-loose/metrics.json") or ""
-    assert "| PESQ of the mark | 4.50 | not measured |" in text
-    assert "| exact message, speed ± 5 % | 97.5 % | not measured |" in text
+    assert "| PESQ of the mark | 4.50 (4.40–4.60) | not measured |" in text
+    assert "| exact message, speed ± 5 % | 97.5 % (91.3–99.3) | not measured |" in text
     assert "| embedding, one core, × real time | 20 × | 10 × |" in text
     assert "| detection of a mark, one core, × real time | 50 × | – |" in text
     shown = publish.readme("a\n<!-- comparison -->\nold\n<!-- /comparison -->\nb\n")
@@ -266,7 +284,7 @@ CATALOGUE: dict[str, Any] = {
         ("overhead", "overhead", "| local | 2.0 s | 90.0 s | 10.0 s | 10.0 % |"),
         ("scaling", "scaling", "| files in a second | 1.90 |"),
         ("listening", "listening", "| nowhere, MP3 | 12 probes | none | 120 s | 9.0 s | 75 % |"),
-        ("probes", "listening", "| 60 s | 5 of 20 |"),
+        ("probes", "listening", "| 60 s | 5 of 20 (11–47 %) |"),
         ("cache", "cache", "| 1,000 keys over 10 h | 270 s of CPU |"),
         ("losses", "cache", "| 12 s, noise 0.01 | 19 (+ 0 located) | 12 (+ 1 located) |"),
     ],

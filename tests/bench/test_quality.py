@@ -31,6 +31,7 @@ def test_marks_are_measured_by_kind(loud: Path) -> None:
     assert list(table.by_kind) == list(table.mp3) == list(table.mp3_128) == ["music", "talk"]
     for values in table.by_kind.values():
         assert values["files"] == 1
+        assert not any(name.endswith(quality.MARGIN) for name in values)
         assert values["lowest SNR"] >= 30
         assert 30 <= values["SNR"] < 35
         assert 1 < values["lowest PESQ"] <= values["PESQ"] <= 4.65

@@ -38,7 +38,7 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Written beside the network's layer, except in live streams, in less than 3 s and where an SNR is asked for: "
         "for audio that passes codecs which draw it anew, vocoders and telephones. Its message is spread over seconds, "
         "so short cuts of such copies are often not read.",
-        ("deep-speech", "deep-music"),
+        ("deep-speech", "deep-music", "deep-stereo", "deep-edits", "deep-streams"),
     ),
     "False alarms": (
         "Searches of audio that carries no mark of the key. The bound holds for random keys and any audio; the "
@@ -54,7 +54,7 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Against people who want to deceive": (
         "What was tried without the key. Keys separate owners; they do not hide that a mark is there, do not stop its "
         "removal by someone who has the software, and a found mark alone does not prove who made it.",
-        ("security",),
+        ("security", "deep-security"),
     ),
     "Proof of origin": (
         "Verdicts of “ideaw verify” on files with an id, a record and a manifest, after edits and forgeries, and how "
@@ -77,12 +77,16 @@ TITLES = {
     "voice": "Calls, voice messages, voices among others",
     "deep-speech": "Speech, joined clips of 10 to 16 s and cuts of them",
     "deep-music": "Music, joined clips of 10 to 16 s and cuts of them",
+    "deep-stereo": "Stereo and full-rate files: their channels, and codecs of their mix",
+    "deep-edits": "Other speeds, tempos and pitches, splices and pauses",
+    "deep-streams": "Pieces of which the beginning was chosen, and streams",
     "unmarked": "The network's layer",
     "deep-alarms": "The deep layer",
     "quality": "The network's layer, and MP3 for comparison",
     "deep-quality": "The deep layer",
     "stream": "Latency and time",
-    "security": "Threats",
+    "security": "Threats to the network's layer",
+    "deep-security": "Removal and copying of the deep layer",
     "verdicts": "Verdicts by what was done",
     "fingerprint": "Fingerprints: recordings that were missed, by edit and length",
     "other-audio": "Fingerprints: other audio that was taken for a recording",

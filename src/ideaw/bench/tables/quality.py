@@ -16,6 +16,7 @@ from ideaw.attacks import catalogue
 from ideaw.audio.blocks import Progress
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import SHORT_MESSAGE, audio_kind, list_audio_files, read_network_mono
+from ideaw.bench.statistics import estimate_mean
 from ideaw.engine.gain import check_level
 from ideaw.layers import FAST_ALONE, LayersLike
 from ideaw.marker import load
@@ -39,15 +40,19 @@ WORST: dict[str, tuple[str, Callable[[NDArray[np.float64]], Any]]] = {
 }
 """Figure of all files → which measure of each it is made from, and how."""
 
+MARGIN = " ±"
+"""After the name of a measure: half of the 95 % interval of its mean."""
+
 
 @dataclass(frozen=True)
 class Table:
     """What `ideaw bench quality` measured: kind of file → measure → figure of all its files.
 
-    Measures are means over the files, but for those of the worst file ("lowest", "highest"), the number of onsets out
-    of near-silence ("onsets"), the loudest difference just before any of them in dBFS ("before onsets"; left out where
-    there is none), and the number of files whose digital silence was changed ("silence changed"). Noise to mask is of
-    what differs besides slow changes of loudness.
+    Measures are means over the files, but for half of the 95 % interval of a mean ("±"; left out for a single file),
+    those of the worst file ("lowest", "highest"), the number of onsets out of near-silence ("onsets"), the loudest
+    difference just before any of them in dBFS ("before onsets"; left out where there is none), and the number of files
+    whose digital silence was changed ("silence changed"). Noise to mask is of what differs besides slow changes of
+    loudness.
     """
 
     model: str
@@ -115,7 +120,17 @@ def _summarise(values: list[dict[str, float]]) -> dict[str, float]:
     """Figures of all files; PESQ only of those in which it hears speech."""
     columns = {name: np.array([value[name] for value in values]) for name in values[0]}
     means = {name: float(np.nanmean(columns[name])) for name in (*FIDELITY_MEASURES, "noise to mask", "masked")}
+    margins = {name + MARGIN: _margin(columns[name]) for name in FIDELITY_MEASURES if len(values) > 1}
     worst = {name: float(of(columns[measure])) for name, (measure, of) in WORST.items()}
     levels = columns["before onsets"][np.isfinite(columns["before onsets"])]
     loudest = {"before onsets": float(levels.max())} if len(levels) else {}
-    return {"files": float(len(values))} | means | worst | loudest
+    return {"files": float(len(values))} | means | margins | worst | loudest
+
+
+def _margin(column: NDArray[np.float64]) -> float:
+    """Half of the 95 % interval of the mean of what was measured; 0 where nothing was."""
+    measured = column[np.isfinite(column)].tolist()
+    if not measured:
+        return 0.0
+    estimate = estimate_mean(measured)
+    return estimate.high - estimate.value
