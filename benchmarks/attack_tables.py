@@ -25,7 +25,7 @@ def cost_table(preset: str) -> list[str]:
         *markdown(["attack", "message right (95 %)", *(f"{name} left" for name in COSTS)], rows),
         "",
         f"`ideaw bench {preset} --data DIR --limit {table['clips']}`: {table['clips']} clips of "
-        f"{table['seconds']:g} s, {table['system']}, {count_alarms(table)} false alarms; "
+        f"{table['seconds']:g} s, {tables.system_at_level(table)}, {count_alarms(table)} false alarms; "
         f"more columns and their intervals in docs/results/{preset}/report.csv.{skipped}",
     ]
 

@@ -58,6 +58,16 @@ CUTS_SECONDS = {"none": (8, 5, 3), "Lyra 6": (8, 5), "GSM": (8, 5), "Opus 8 voip
 """Rows that are measured again on pieces of so many seconds, at three places each."""
 
 
+skipped: dict[str, str] = {}
+"""Row → why it was not measured."""
+
+
+def skip(name: str, problem: object) -> None:
+    """Say that a row is not measured, and why."""
+    skipped[name] = str(problem)
+    print(f"{name}: skipped: {problem}")
+
+
 @dataclass(frozen=True)
 class Piece:
     """A marked piece."""
@@ -143,7 +153,7 @@ def measure(marked: list[Piece], rows: dict[str, Callable[[Audio], Audio]], spee
         try:
             attacked = [attack(piece.marked) for piece in (marked[:MAX_WORLD_PIECES] if name == "WORLD" else marked)]
         except IdeawError as problem:
-            print(f"{name}: skipped: {problem}")
+            skip(name, problem)
             continue
         for seconds in (None, *(CUTS_SECONDS.get(name, ()) if speeds == "none" else ())):
             heard = [
@@ -287,7 +297,7 @@ def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any
             try:
                 heard = [(piece, rows[name](piece.marked)) for piece in made]
             except IdeawError as problem:
-                print(f"{name}: skipped: {problem}")
+                skip(name, problem)
                 continue
             yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
 
@@ -319,7 +329,7 @@ def stereo(folder: Path, lyra: Path | None, limit: int) -> Iterator[dict[str, An
         try:
             heard = [(piece, way(piece.marked, rate)) for rate, piece in made]
         except IdeawError as problem:
-            print(f"{name}: skipped: {problem}")
+            skip(name, problem)
             continue
         yield {"attack": name} | _rates(heard, "none")
 
@@ -428,7 +438,7 @@ def main() -> None:
         arguments.kind = "stereo"
     originals = [] if arguments.what == "stereo" else pieces(arguments.folder, arguments.kind, arguments.pairs)
     if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
-        print("Lyra: skipped: give the folder of its weights with --lyra")
+        skip("Lyra", "give the folder of its weights with --lyra")
 
     rows = read_whole_attacks(arguments.json) if arguments.resume and arguments.json is not None else []
     done = {row["attack"] for row in rows}
@@ -453,7 +463,8 @@ def main() -> None:
         rows.append(row)
         print(json.dumps(row), flush=True)
         if arguments.json is not None:
-            kept = {"what": arguments.what, "kind": arguments.kind, "pieces": len(originals), "rows": rows}
+            kept = {"what": arguments.what, "kind": arguments.kind, "pieces": len(originals), "skipped": skipped}
+            kept["rows"] = rows
             write_text(arguments.json, json.dumps(kept, indent=1) + "\n")
     print(f"{time.process_time() - begun:.0f} s of CPU")
 

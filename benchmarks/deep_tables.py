@@ -82,6 +82,7 @@ def counted(name: str, network: bool = True) -> list[str] | None:
     trials = [round(row["trials"]) for row in result["rows"]]
     cuts = [THREE_CUTS] if any(row.get("seconds") for row in result["rows"]) else []
     text = " ".join([f"{sum(trials)} trials in {len(trials)} rows.", interval_note(trials), *cuts])
+    text += "".join(f" Not measured: {row} ({why})." for row, why in result.get("skipped", {}).items())
     return _noted(name, _rates_of(result, network), text)
 
 

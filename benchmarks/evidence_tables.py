@@ -46,7 +46,7 @@ def preset_table(name: str) -> list[str] | None:
     return [
         *tables.markdown(heads, rows),
         "",
-        f"`ideaw bench {name}`: {count}, {table['system']}, intervals of 95 %.{skipped}",
+        f"`ideaw bench {name}`: {count}, {tables.system_at_level(table)}, intervals of 95 %.{skipped}",
     ]
 
 

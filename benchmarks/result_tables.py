@@ -164,6 +164,12 @@ def _level(measured: dict[str, Any]) -> str:
     return f"{measured['audibility']:g} dB noise to mask" if snr is None else f"{snr:g} dB"
 
 
+def system_at_level(table: Result) -> str:
+    """What a preset measured, and how strong its marks were; peers have a level of their own."""
+    with_level = any(table.get(name) is not None for name in ("snr", "audibility"))
+    return str(table["system"]) + (f" at {_level(table)}" if with_level else "")
+
+
 def files_table() -> list[str] | None:
     measured = results("files", (DEFAULT, STEREO))
     if set(measured) != {DEFAULT, STEREO}:
@@ -281,6 +287,7 @@ def protocols_table() -> list[str] | None:
         rows.append(
             [
                 f"`{name}`",
+                system_at_level(table).removeprefix(f"ideaw {DEFAULT} at "),
                 str(table["clips"]),
                 str(len(exact)),
                 str(sum(share == 1 for share in exact.values())),
@@ -291,7 +298,7 @@ def protocols_table() -> list[str] | None:
         )
     heads = ["attacks", "all messages right", "message right, on average", "hardest attacks", "false alarms"]
     return [
-        *markdown(["preset", "clips", *heads], rows),
+        *markdown(["preset", "level", "clips", *heads], rows),
         "",
         f"`ideaw bench PRESET --data DIR --limit N --out docs/results/PRESET`: {DEFAULT}, one trial for each clip and "
         f"attack. {interval_note(table['clips'] for table in tables.values())} All rows, each with its interval, in "
@@ -312,7 +319,7 @@ def security_table() -> list[str] | None:
         *markdown(["threat", "right message", "wrong message", "none", "should be", "as it should"], rows),
         "",
         f"`ideaw bench security --data DIR --limit {table['clips']}`: {table['clips']} clips of {table['seconds']:g} s "
-        f"for each threat, {table['system']}. {interval_note([table['clips']])}",
+        f"for each threat, {system_at_level(table)}. {interval_note([table['clips']])}",
     ]
 
 

@@ -28,11 +28,14 @@ def test_trials_are_those_that_were_made(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(lines() is None for lines in deep_tables.FRAGMENTS.values())
     counts = {"present": 2.0, "exact": 1.0, "wrong": 0.0, "given": 2.0, "median_log10_p": -3.0, "network": 0.0}
     rows = [{"attack": "GSM", "seconds": seconds, "trials": n} | counts for seconds, n in ((None, 3), (8, 9))]
-    (folder / "rates-speech.json").write_text(json.dumps({"pieces": 3, "rows": rows}))
+    (folder / "rates-speech.json").write_text(
+        json.dumps({"pieces": 3, "skipped": {"RNNoise": "no package"}, "rows": rows})
+    )
     *_, row, _, note = deep_tables.FRAGMENTS["deep-speech"]() or []
     assert row.startswith("| GSM, cut to 8 s | 9 | 2 | 1 |")
     assert "12 trials in 2 rows. 95 % intervals (Wilson): 3 of 3 from 44 %" in note
     assert "9 of 9 from 70 %" in note
+    assert note.endswith("Not measured: RNNoise (no package).")
 
 
 def test_an_attack_that_was_cut_off_between_its_lengths_is_measured_again(tmp_path: Path) -> None:

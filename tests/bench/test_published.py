@@ -163,6 +163,9 @@ def test_locating(root: Path) -> None:
 def test_protocols(root: Path) -> None:
     rows = [("crop", 1.0, 0.0), ("pitch", 0.25, 0.5), ("speed", 0.75, 0.0)]
     table = {
+        "system": "ideaw 46+10",
+        "snr": None,
+        "audibility": -3.0,
         "clips": 4,
         "rows": [
             {"label": label, "clips": 4, "exact": {"value": exact}, "alarms": {"value": alarms}}
@@ -170,7 +173,7 @@ def test_protocols(root: Path) -> None:
         ],
     }
     text = fragment(root, "protocols", table, "edits/metrics.json") or ""
-    assert "| `edits` | 4 | 3 | 1 | 66.7 % | pitch: 25 %; speed: 75 % | 2 |" in text
+    assert "| `edits` | -3 dB noise to mask | 4 | 3 | 1 | 66.7 % | pitch: 25 %; speed: 75 % | 2 |" in text
 
 
 def test_what_attacks_cost(root: Path) -> None:
