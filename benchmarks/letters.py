@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--edits", default="clean,CP,AAC 64")
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--check-bits", type=int, default=0, help="proof that is asked for, without which none is read")
     given = parser.parse_args()
     edits, marker = given.edits.split(","), ideaw.load(threads=1)
     read: dict[str, list[bool]] = {edit: [] for edit in edits}
@@ -36,7 +37,7 @@ def main() -> None:
         text, seed = "".join(rng.choice(list(ascii_lowercase), given.letters)), int(rng.integers(1 << 31))
         marked = marker.embed(clip, CLIP_RATE, text)
         for edit in edits:
-            found = marker.detect(EDITS[edit](marked, seed), CLIP_RATE, speeds="none")
+            found = marker.detect(EDITS[edit](marked, seed), CLIP_RATE, speeds="none", layers="fast", min_check_bits=given.check_bits)
             read[edit].append(found.found and found.message == text)
             proofs[edit] += [found.check_bits] * read[edit][-1]
     for edit in edits:

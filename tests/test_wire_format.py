@@ -204,3 +204,25 @@ def test_the_document_tells_the_locating_code() -> None:
     bits = [byte >> place & 1 for byte in _hmac(KEY, "locating code") for place in range(7, -1, -1)][:10]
     parities = [sum(bit * row[column] for bit, row in zip(bits, rows, strict=True)) % 2 for column in range(270)]
     assert Network(find_model("46+10")).channels(KEY).code_symbols.tolist() == [2 * x - 1 for x in bits * 27 + parities]
+
+
+@pytest.mark.parametrize("key", [PUBLIC, KEY])
+def test_the_document_tells_what_the_tiles_of_the_deep_layer_carry(key: Key) -> None:
+    drawn = hashlib.shake_256(_hmac(key, "deep places")).digest(8 * 1920)
+    numbers = [int.from_bytes(drawn[8 * tile :][:8], "little") for tile in range(1920)]
+    order = sorted(range(1920), key=numbers.__getitem__)
+    signs, masks = _signs(key, "deep signs", 1920), _signs(key, "deep kinds", 1024)
+    mac = hmac.new(_hmac(key, "deep tag"), b"text" + (5).to_bytes(8, "big") + b"abcde", "sha256").digest()
+    bits = _enciphered([int(digit) for byte in b"abc" for digit in f"{byte:08b}"], key)
+    content = bytes(int("".join(map(str, bits[first : first + 8])), 2) for first in range(0, 24, 8))
+    for message, kind, data in ((b"abc", 3, content), ("abcde", 7, mac[:2])):
+        rows = [[(-1) ** (byte >> 7) * (-1) ** ((byte & 127 & n).bit_count()) for n in range(128)] for byte in data]
+        rows[0] = [one * other for one, other in zip(rows[0], masks[128 * kind :][:128], strict=True)]
+        word = [symbol for row in rows for symbol in row]
+        symbols = [word[n % len(word)] for n in range(1792)] + _signs(key, "deep check", 128, bytes([kind]) + data)
+        tiles = [0] * 1920
+        for place, sign, symbol in zip(order, signs, symbols, strict=True):
+            tiles[place] = sign * symbol
+        pattern = KeyPattern(key)
+        written = pattern.modulate(Word.of(Message(message), key).symbols(pattern))
+        assert written.ravel().tolist() == tiles

@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,7 @@ from ideaw.audio.grid import FRAMES_PER_SECOND, HOP_SAMPLES, SAMPLE_RATE
 from ideaw.audio.samples import check_latency, check_stream
 from ideaw.engine.decode import decode_seconds
 from ideaw.engine.network import Network, single_threaded_blas
-from ideaw.engine.search import CHUNK_HOPS, KeepEvidence, MarkedStretch, Search
+from ideaw.engine.search import CHUNK_HOPS, KeepEvidence, MarkedStretch, Search, proven_bits
 from ideaw.engine.significance import CANDIDATE_P, FILE_P, file_limit
 from ideaw.errors import IdeawError
 from ideaw.hypotheses import (
@@ -111,18 +112,27 @@ class Detector:
         keys: whose marks are looked for, one at least.
         speeds: which other speeds are tried where nothing is found: "none", "near" or "all".
         layers: how many layers of marks are looked for in all, here and elsewhere.
+        min_check_bits: bits of proof that a message was made with its key, without which it is not told.
 
     Raises:
         ModelError: the model has no locating code.
         IdeawError: there are no keys, or `speeds` is not known.
     """
 
-    def __init__(self, network: Network, keys: Sequence[Key], speeds: str = DEFAULT_SPEEDS, layers: int = 1) -> None:
+    def __init__(
+        self,
+        network: Network,
+        keys: Sequence[Key],
+        speeds: str = DEFAULT_SPEEDS,
+        layers: int = 1,
+        min_check_bits: int = 0,
+    ) -> None:
         network.require_locating_code()
         if not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
         self._network, self._keys, self._speeds, self._layers = network, keys, check_speeds(speeds), layers
         self._channels = [network.channels(key) for key in keys]
+        self._search = partial(Search, network, self._channels, min_check_bits=min_check_bits)
 
     @single_threaded_blas()
     def detect(
@@ -180,7 +190,7 @@ class Detector:
             IdeawError: `latency_seconds`, after which a complete mark is reported at the latest, is too short.
         """
         check_latency(latency_seconds, MIN_STREAM_ANSWER_SECONDS)
-        search = Search(self._network, self._channels, remembered_seconds=STREAM_MEMORY_SECONDS)
+        search = self._search(remembered_seconds=STREAM_MEMORY_SECONDS)
         search.chunk_hops = latency_seconds * FRAMES_PER_SECOND - search.margin_hops
         resampler, length, answers = Resampler(rate, SAMPLE_RATE, 1), 0, 0
         trials = TrialCounter(1, self._keys, layers=self._layers)
@@ -214,7 +224,7 @@ class Detector:
         listening: Listening,
     ) -> tuple[Detection, bool]:
         """The answer for excerpts of the mix, and whether they hint at a mark."""
-        search, starts = Search(self._network, self._channels), listening.probe_starts(seconds)
+        search, starts = self._search(), listening.probe_starts(seconds)
         for number, (start, samples) in enumerate(cut_excerpts(blocks, rate, starts), 1):
             search.jump_to(start * FRAMES_PER_SECOND)
             mixed = Hypothesis().select(samples)
@@ -245,7 +255,7 @@ class Detector:
         count = 1 if hypothesis.channels is None else len(hypothesis.channels)
         resampler, length = Resampler(rate / hypothesis.speed, SAMPLE_RATE, count), 0
         chunk_hops = CHUNK_HOPS // count  # in about as much memory as one channel
-        search = Search(self._network, self._channels, chunk_hops, round(HOP_SAMPLES / hypothesis.tempo))
+        search = self._search(chunk_hops, round(HOP_SAMPLES / hypothesis.tempo))
         search.keep_evidence = keep_evidence
         opening_due, chunks_seen = listening.until_sure, 0
         for block in blocks:
@@ -302,6 +312,7 @@ def _decide(
     if best is not None and (p := trials.joint_p(best)) < limit:
         sure = [stretch for stretch in stretches if trials.joint_p(stretch) < limit]
         assert best.decoded.message is not None
+        check_bits = proven_bits(best.decoded, best.decodings)
         return Detection(
             "found",
             best.decoded.message.content,
@@ -311,7 +322,7 @@ def _decide(
             search.keys[best.key_index].fingerprint,
             _measured_speed(best, hypothesis.speed),
             "fast",
-            max(0, math.floor(best.decoded.check_bits - math.log2(best.decodings))),
+            check_bits,
             WIRE_FORMAT,
             tempo=_measured_speed(best, hypothesis.tempo),
         )

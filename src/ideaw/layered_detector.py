@@ -4,6 +4,7 @@ Every layer that may be asked spends its share of the error budget, so p-values 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ from ideaw.results import Detection, Segment, Status
 
 DEFAULT_DEEP_SPEEDS: Speeds = "near"
 """Other speeds that the deep layer tries unless it is told: more of them take most of the time of its search."""
+
+
+MAX_CHECK_BITS = 48
+"""Most bits of proof that can be asked for: about what a long message always has, and a short one at best."""
 
 
 class DeepDetector:
@@ -91,9 +96,10 @@ class DeepDetector:
         p = reported_p(finding.p_value, key)
         name = None if content is None else key.fingerprint
         wire_format = None if content is None else WIRE_FORMAT
+        check_bits = 0 if content is None else max(0, floor(search.check_bits(finding)))
         played = finding.playback
         speed, tempo = (1.0, played.tempo) if played.keeps_pitch else (played.tempo, 1.0)
-        return Detection(status, content, p, [segment], (), name, speed, "deep", wire_format=wire_format, tempo=tempo)
+        return Detection(status, content, p, [segment], (), name, speed, "deep", check_bits, wire_format, tempo=tempo)
 
 
 class DeepListener:
@@ -136,6 +142,7 @@ class LayeredDetector:
         layers: which are looked for: "deep" where "fast" is not found or not readable, or alone.
         speeds: "none", "near" or "all"; None: DEFAULT_SPEEDS, and DEFAULT_DEEP_SPEEDS in the deep layer.
         expected: messages that are looked for by themselves in the deep layer.
+        min_check_bits: bits of proof that a message was made with its key, without which it is not told.
 
     Raises:
         ModelError: the model has no locating code.
@@ -149,9 +156,11 @@ class LayeredDetector:
         layers: Sequence[Layer],
         speeds: str | None,
         expected: Sequence[Message],
+        min_check_bits: int = 0,
     ) -> None:
         fast, deep = (speeds or default for default in (DEFAULT_SPEEDS, DEFAULT_DEEP_SPEEDS))
-        self._fast = Detector(network, keys, fast, len(layers)) if "fast" in layers else None
+        self._min_check_bits = min_check_bits
+        self._fast = Detector(network, keys, fast, len(layers), min_check_bits) if "fast" in layers else None
         self._deep = DeepDetector(keys, expected, len(layers), deep) if "deep" in layers else None
 
     def detect(
@@ -165,10 +174,10 @@ class LayeredDetector:
         """The answer for audio that can be gone through again and again; arguments as `Detector.detect` has them."""
         answers = []
         if self._fast is not None:
-            answers.append(self._fast.detect(open_blocks, rate, channels, length, progress))
+            answers.append(self._proven(self._fast.detect(open_blocks, rate, channels, length, progress)))
         if self._deep is not None and not any(answer.found for answer in answers):
             blocks = open_blocks() if answers else with_progress(open_blocks(), length, progress)
-            answers.append(self._deep.detect(blocks, rate, channels))
+            answers.append(self._proven(self._deep.detect(blocks, rate, channels)))
         return most_telling(answers)
 
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
@@ -179,13 +188,17 @@ class LayeredDetector:
         """
         if self._fast is None:
             assert self._deep is not None
-            yield from self._deep.detect_stream(blocks, rate, latency_seconds)
+            yield from map(self._proven, self._deep.detect_stream(blocks, rate, latency_seconds))
         elif self._deep is None:
-            yield from self._fast.detect_stream(blocks, rate, latency_seconds)
+            yield from map(self._proven, self._fast.detect_stream(blocks, rate, latency_seconds))
         else:
             listener = self._deep.listen(rate)
-            for answer in self._fast.detect_stream(_overheard(blocks, listener), rate, latency_seconds):
-                yield answer if answer.found else most_telling([answer, listener.answer()])
+            for found in self._fast.detect_stream(_overheard(blocks, listener), rate, latency_seconds):
+                answer = self._proven(found)
+                yield answer if answer.found else most_telling([answer, self._proven(listener.answer())])
+
+    def _proven(self, answer: Detection) -> Detection:
+        return answer.proven(self._min_check_bits)
 
 
 def _overheard(blocks: Iterable[ArrayLike], listener: DeepListener) -> Iterator[NDArray[Any]]:
@@ -208,6 +221,17 @@ def check_expected(messages: Sequence[MessageLike]) -> list[Message]:
     if not all(len(message.content) for message in checked):
         raise MessageError("an expected message is empty")
     return checked
+
+
+def check_proof(min_check_bits: int) -> int:
+    """Bits of proof that are asked for, checked.
+
+    Raises:
+        IdeawError: they are less than none, or more than any message ever has.
+    """
+    if not 0 <= min_check_bits <= MAX_CHECK_BITS:
+        raise IdeawError(f"{min_check_bits} bits of proof cannot be asked for; give 0 to {MAX_CHECK_BITS}")
+    return min_check_bits
 
 
 def most_telling(answers: Sequence[Detection]) -> Detection:

@@ -26,7 +26,7 @@ from ideaw.errors import AudioError, IdeawError
 from ideaw.file_marking import FileMarking
 from ideaw.hypotheses import Speeds
 from ideaw.keys import PUBLIC, Key, require_key
-from ideaw.layered_detector import LayeredDetector, check_expected
+from ideaw.layered_detector import LayeredDetector, check_expected, check_proof
 from ideaw.layered_embedder import EmbedRequest
 from ideaw.layers import ALL_LAYERS, FAST_ALONE, LayersLike, check_layers, default_layers
 from ideaw.models import find_model
@@ -245,6 +245,7 @@ class Marker(SegmentMarker):
         speeds: Speeds | None = None,
         layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
+        min_check_bits: int = 0,
         progress: Progress | None = None,
     ) -> Detection:
         """Search samples for a mark: in their mix, in all channels apart or in one, at other speeds and tempos.
@@ -256,14 +257,16 @@ class Marker(SegmentMarker):
                 "all" from 0.8 to 1.25, or "none" (None: all, but near for the deep layer, where they take long).
             layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
+            min_check_bits: proof that a message was made with its key, see `Detection.check_bits`: more is read for it,
+                and a message with less is not told.
 
         Raises:
             AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` or a layer is
-                not known.
+                not known; `min_check_bits` is none.
         """
         rate = check_samples(floats := as_float(samples), rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)
-        return self._detector(keys, speeds, layers, expected).detect(
+        return self._detector(keys, speeds, layers, expected, min_check_bits).detect(
             blocks, rate, floats.shape[1], len(floats), progress
         )
 
@@ -287,18 +290,20 @@ class Marker(SegmentMarker):
         keys: Sequence[Key] | None = None,
         layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
+        min_check_bits: int = 0,
         latency: int = STREAM_ANSWER_SECONDS,
     ) -> Iterator[Detection]:
         """Search the mix of audio that arrives in blocks: an answer every few seconds, each a trial, and at the end.
 
         Args:
-            blocks, rate, keys, layers, expected: as for `detect`; blocks of one number of channels.
+            blocks, rate, keys, layers, expected, min_check_bits: as for `detect`; blocks of one number of channels.
             latency: seconds, 3 or more, within which a complete mark is reported; longer ones find fainter marks.
 
         Raises:
             IdeawError: as `detect`, or `latency` is too short.
         """
-        yield from self._detector(keys, "none", layers, expected).detect_stream(blocks, integer_rate(rate), latency)
+        detector = self._detector(keys, "none", layers, expected, min_check_bits)
+        yield from detector.detect_stream(blocks, integer_rate(rate), latency)
 
     def detect_file(
         self,
@@ -308,6 +313,7 @@ class Marker(SegmentMarker):
         speeds: Speeds | None = None,
         layers: LayersLike = ALL_LAYERS,
         expected: Sequence[MessageLike] = (),
+        min_check_bits: int = 0,
         longest: float | None = None,
         progress: Progress | None = None,
     ) -> Detection:
@@ -315,7 +321,7 @@ class Marker(SegmentMarker):
 
         Args:
             path: the file's path, an open binary file, or its content in bytes.
-            keys, speeds, layers, expected, longest, progress: as for `detect`, or see `Marker`.
+            keys, speeds, layers, expected, min_check_bits, longest, progress: as for `detect`, or see `Marker`.
 
         Raises:
             AudioError, IdeawError, FileError: as `detect`; it is longer than `longest`, or cannot be read.
@@ -325,7 +331,8 @@ class Marker(SegmentMarker):
                 rate, channels, length = recording.rate, recording.channels, recording.num_samples
             check_source(rate, channels, length, longest)
             blocks = partial(read_blocks, named, longest)
-            return self._detector(keys, speeds, layers, expected).detect(blocks, rate, channels, length, progress)
+            detector = self._detector(keys, speeds, layers, expected, min_check_bits)
+            return detector.detect(blocks, rate, channels, length, progress)
 
     def _request(self, message: MessageLike, layers: LayersLike, level: MarkLevel) -> EmbedRequest:
         return EmbedRequest(self.network, self._channels, self._key, Message.of(message), check_layers(layers), level)
@@ -351,10 +358,16 @@ class Marker(SegmentMarker):
         return EmbedStream(start, rate, request.min_seconds, request.needed_seconds, blocks)
 
     def _detector(
-        self, keys: Sequence[Key] | None, speeds: Speeds | None, layers: LayersLike, expected: Sequence[MessageLike]
+        self,
+        keys: Sequence[Key] | None,
+        speeds: Speeds | None,
+        layers: LayersLike,
+        expected: Sequence[MessageLike],
+        min_check_bits: int,
     ) -> LayeredDetector:
         wanted = list(self._keys if keys is None else map(require_key, keys))
-        return LayeredDetector(self.network, wanted, check_layers(layers), speeds, check_expected(expected))
+        asked = check_layers(layers), speeds, check_expected(expected), check_proof(min_check_bits)
+        return LayeredDetector(self.network, wanted, *asked)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._keys != (PUBLIC,):

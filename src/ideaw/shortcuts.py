@@ -79,6 +79,7 @@ def detect_file(
     speeds: Speeds | None = None,
     layers: LayersLike = ALL_LAYERS,
     expected: Sequence[MessageLike] = (),
+    min_check_bits: int = 0,
     longest: float | None = None,
     progress: Progress | None = None,
 ) -> Detection:
@@ -92,6 +93,7 @@ def detect_file(
             from 0.8 to 1.25, or "none" (None: all, but near for the deep layer).
         layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
         expected: messages that the deep layer is tested for by themselves.
+        min_check_bits: proof that a message was made with its key, without which it is not told.
         longest: seconds of audio that are searched at most (None: any length).
         progress: called with the share of the work that is done, 0 to 1.
 
@@ -102,7 +104,14 @@ def detect_file(
         IdeawError: `keys` holds none or no keys, or `speeds` is not known.
     """
     return _shared(model).detect_file(
-        path, keys=keys, speeds=speeds, layers=layers, expected=expected, longest=longest, progress=progress
+        path,
+        keys=keys,
+        speeds=speeds,
+        layers=layers,
+        expected=expected,
+        min_check_bits=min_check_bits,
+        longest=longest,
+        progress=progress,
     )
 
 

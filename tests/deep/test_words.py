@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from ideaw.deep.signs import NUM_TILES, SYMBOLS_PER_BLOCK, KeyPattern, keyed_stream
+from ideaw.deep.decode import decode
+from ideaw.deep.signs import NUM_CHECK_TILES, NUM_TILES, SYMBOLS_PER_BLOCK, TILE_CELLS, KeyPattern
 from ideaw.deep.words import KINDS_OF_BYTES, MIN_SECONDS_OF_BYTES, Word, reed_muller
+from ideaw.modem.keyed import encipher
 from ideaw.payload.message import LONG_KIND, Content, Message
 
 KEY = bytes(range(16))
@@ -33,14 +35,14 @@ def test_a_short_message_is_its_word(content: Content, num_bytes: int) -> None:
     word = Word.of(Message(content), KEY)
     assert len(word.data) == num_bytes
     assert word.kind in KINDS_OF_BYTES[num_bytes]
-    assert word.message == Message(content)
+    assert word.message(KEY) == Message(content)
 
 
 @pytest.mark.parametrize("content", ["abcde", b"12345", (1,) * 33, "a text of any length " * 100])
 def test_a_long_message_has_a_tag_that_no_message_is_read_from(content: Content) -> None:
     word = Word.of(Message(content), KEY)
     assert (word.kind, len(word.data)) == (LONG_KIND, 2)
-    assert word.message is None
+    assert word.message(KEY) is None
     assert word != Word.of(Message(content), bytes(16))
 
 
@@ -51,15 +53,48 @@ def test_text_and_bytes_and_bits_of_the_same_octets_have_different_words_and_tag
 
 def test_short_audio_gets_the_tag_of_what_needs_longer_audio() -> None:
     message = Message("abcd")
-    assert Word.of(message, KEY, MIN_SECONDS_OF_BYTES[4]).message == message
+    assert Word.of(message, KEY, MIN_SECONDS_OF_BYTES[4]).message(KEY) == message
     assert Word.of(message, KEY, MIN_SECONDS_OF_BYTES[4] - 0.1) == Word.tag(message, KEY)
-    assert Word.of(Message("ab"), KEY, 1.0).message == Message("ab")
+    assert Word.of(Message("ab"), KEY, 1.0).message(KEY) == Message("ab")
 
 
-def test_a_word_that_no_message_has_is_no_message() -> None:
-    assert Word(0, b"\xc3\x28").message is None  # no UTF-8
-    assert Word(5, b"\x00\x00").message is None  # bits without the one that ends them
-    assert Word(0, b"ab\xff").message is None  # a text that fits into two bytes is never written in three
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        (0, b"\xc3\x28"),  # no UTF-8
+        (5, b"\x00\x00"),  # bits without the one that ends them
+        (0, b"ab\xff"),  # a text that fits into two bytes is never written in three
+    ],
+)
+def test_a_word_that_no_message_has_is_no_message(kind: int, content: bytes) -> None:
+    bits = encipher(np.unpackbits(np.frombuffer(content, np.uint8)), KEY)
+    assert Word(kind, np.packbits(bits).tobytes()).message(KEY) is None
+
+
+def test_three_known_patterns_make_no_message_that_passes_for_a_fourth() -> None:
+    pattern, rng = KeyPattern(KEY), np.random.default_rng(3)
+    proofs: dict[str, list[float]] = {"made": [], "combined": []}
+    for _ in range(12):
+        words = [Word.of(Message(rng.bytes(2)), KEY) for _ in range(3)]
+        combined = np.prod([word.symbols(pattern) for word in words], 0)
+        data = bytes(one ^ two ^ three for one, two, three in zip(*(word.data for word in words), strict=True))
+        for name, symbols in (("made", words[0].symbols(pattern)), ("combined", combined)):
+            folded = np.repeat(pattern.modulate(symbols), TILE_CELLS, 0)
+            found, _ = decode(folded + rng.standard_normal(folded.shape).astype(np.float32), pattern)
+            assert found.word == (words[0] if name == "made" else Word(words[0].kind, data))
+            proofs[name].append(-found.log_check_p / np.log(2))
+        content = [np.frombuffer(word.message(KEY).data, np.uint8) for word in words]  # type: ignore[union-attr]
+        assert Word(2, data).message(KEY) != Message(bytes(np.bitwise_xor.reduce(content)))
+    assert min(proofs["made"]) > 30
+    assert max(proofs["combined"]) < 12
+
+
+def test_what_checks_a_word_is_of_all_of_it_and_of_its_key() -> None:
+    signs = [Word(kind, data).check(key) for kind, data, key in
+             ((0, b"ab", KEY), (0, b"ac", KEY), (1, b"ab", KEY), (0, b"ab", bytes(16)))]  # fmt: skip
+    for number, one in enumerate(signs):
+        for other in signs[:number]:
+            assert abs(one @ other) < 5 * np.sqrt(NUM_CHECK_TILES)
 
 
 def test_words_of_a_byte_are_orthogonal_or_opposite() -> None:
@@ -75,15 +110,10 @@ def test_patterns_are_of_their_key_and_balanced() -> None:
     assert not np.array_equal(one.order, other.order)
 
 
-def test_a_keyed_stream_goes_on_as_it_began() -> None:
-    assert keyed_stream(KEY, b"deep signs", 100)[:40] == keyed_stream(KEY, b"deep signs", 40)
-    assert keyed_stream(KEY, b"deep signs", 40) != keyed_stream(KEY, b"deep places", 40)
-
-
 def test_what_is_modulated_is_demodulated_at_its_place() -> None:
     pattern, word = KeyPattern(KEY), Word.of(Message("ab"), KEY)
     symbols = word.symbols(pattern)
     tiles = np.roll(pattern.modulate(symbols), 17, 0)
-    agreement = pattern.demodulate(tiles) @ np.resize(symbols, NUM_TILES)
+    agreement = pattern.demodulate(tiles) @ symbols
     assert agreement.argmax() == 17
     assert agreement.max() == NUM_TILES

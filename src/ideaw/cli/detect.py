@@ -15,6 +15,7 @@ from ideaw.cli import console, options, outputs, sources
 from ideaw.cli.extras import extra
 from ideaw.errors import IdeawError
 from ideaw.keys import PUBLIC, Key
+from ideaw.layered_detector import check_proof
 from ideaw.payload.message import Content, Message
 from ideaw.results import Detection, Segment, detection_as_json, key_name
 
@@ -68,6 +69,14 @@ def detect(
             show_default=False,
         ),
     ] = None,
+    min_check_bits: Annotated[
+        int,
+        typer.Option(
+            "--check-bits",
+            metavar="N",
+            help="Tell no message with fewer bits of proof that it was made with the key, up to 48; reads more for it.",
+        ),
+    ] = 0,
     longest: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),
@@ -88,6 +97,7 @@ def detect(
     form = None if pcm is None else PcmForm.of(pcm)
     if form is not None and sources.PIPE not in paths:
         raise IdeawError("--pcm says what comes through a pipe; give - as the input")
+    check_proof(min_check_bits)
     marker = ideaw.load(model, threads=threads)
     by_key: dict[Key, str | None] = {key: str(path) for path in keys or () for key in Key.read_all(path)}
     by_key = by_key or {PUBLIC: None}
@@ -103,6 +113,7 @@ def detect(
                     speeds=None if speeds is None else speeds.value,
                     layers=layers,
                     expected=wanted,
+                    min_check_bits=min_check_bits,
                     longest=longest,
                     progress=progress,
                 )

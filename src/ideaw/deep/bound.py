@@ -19,16 +19,16 @@ at most 1 / (4 · P(Gaussian ≥ √2)) = 3.1787 (Bentkus and Dzindzalieta 2015)
 
 def log_p_any(score: float, num_bytes: int) -> float:
     """ln of the bound for any word of so many bytes, or any of another length as unlikely, at any offset."""
-    return _log_tail(score) + log(count_words(num_bytes) * len(KINDS_OF_BYTES) * PERIOD_CELLS)
+    return log_tail(score) + log(count_words(num_bytes) * len(KINDS_OF_BYTES) * PERIOD_CELLS)
 
 
 def log_p_given(score: float, num_words: int) -> float:
     """ln of the bound for any of so many given words, at any offset."""
-    return _log_tail(score) + log(max(num_words, 1) * PERIOD_CELLS)
+    return log_tail(score) + log(max(num_words, 1) * PERIOD_CELLS)
 
 
-def _log_tail(score: float) -> float:
-    """ln of the smaller of both bounds; a Gaussian exceeds t with a probability of at most its density over t."""
+def log_tail(score: float) -> float:
+    """ln of a bound for a single sum, the smaller of both; a Gaussian exceeds t with a probability of at most its density over t."""
     t = max(score, 0.0)
     gaussian = log(BENTKUS_CONSTANT / (t * sqrt(2 * pi))) if t > 1 else 0.0
     return -(t**2) / 2 + min(0.0, gaussian)

@@ -1,14 +1,24 @@
-"""List of all words, one matched filter: the strongest word at any offset, and how sure it is against its rivals."""
+"""List of all words, one matched filter: the strongest word at any offset, and how sure it is against its rivals.
+
+Content alone says which word is the strongest; all tiles, those that check it among them, say how unlikely that is.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.deep.bound import log_p_any, log_p_given
-from ideaw.deep.signs import PERIOD_CELLS, PERIOD_TILES, SYMBOLS_PER_BLOCK, TILE_CELLS, KeyPattern
+from ideaw.deep.bound import log_p_any, log_p_given, log_tail
+from ideaw.deep.signs import (
+    NUM_CONTENT_TILES,
+    PERIOD_CELLS,
+    PERIOD_TILES,
+    SYMBOLS_PER_BLOCK,
+    TILE_CELLS,
+    KeyPattern,
+)
 from ideaw.deep.words import KINDS_OF_BYTES, Word, reed_muller
 
 MAX_WORD_ERROR = 1e-3
@@ -31,6 +41,13 @@ class Decoding:
     """The frame that the period begins at, modulo the period."""
     score: float = 0.0
     """Correlation in standard deviations."""
+    check_score: float = 0.0
+    """Correlation of the tiles that check the word, in standard deviations."""
+
+    @property
+    def log_check_p(self) -> float:
+        """ln of a bound on the probability that somebody without the key makes tiles that check so well."""
+        return log_tail(self.check_score)
 
 
 def fold(evidence: NDArray[np.float32], start: int = 0) -> NDArray[np.float32]:
@@ -90,20 +107,28 @@ def _decode_rows(
     best, best_given = Decoding(), Decoding()
     if not lengths.all():
         return best, best_given
+    contents, checks = sums[:, :NUM_CONTENT_TILES], sums[:, NUM_CONTENT_TILES:]
+
+    def found(row: int, word: Word, content: float, given: int | None = None) -> Decoding:
+        check = float(checks[row] @ word.check(pattern.key))
+        score = (content + check) / float(lengths[row])
+        log_p = log_p_any(score, len(word.data)) if given is None else log_p_given(score, len(known.words))
+        return Decoding(log_p, word, given, 0.0, _offset(frames[row]), score, check / _length(checks[row]))
+
     for num_bytes, kinds in KINDS_OF_BYTES.items():
-        values = _correlate(sums, num_bytes, pattern.kind_masks[list(kinds)])
+        values = _correlate(contents, num_bytes, pattern.kind_masks[list(kinds)])
         peaks = np.maximum(values.max(-1), -values.min(-1))
-        totals = (peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)) / lengths
-        row = int(totals.argmax())
-        score = float(totals[row])
-        if (log_p := log_p_any(score, num_bytes)) < best.log_p:
-            word, error = _read(values[row] / np.float32(lengths[row]), kinds)
-            best = Decoding(log_p, word, None, error, _offset(frames[row]), score)
-        scores = known.scores(values, num_bytes) / lengths[:, None]
-        if scores.size and (log_p := log_p_given(float(scores.max()), len(known.words))) < best_given.log_p:
-            row, which = divmod(int(scores.argmax()), scores.shape[1])
+        totals = peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)
+        row = int((totals / lengths).argmax())
+        word, error = _read(values[row] / _length(contents[row]), kinds)
+        best = min(best, replace(found(row, word, float(totals[row])), error=error), key=_log_p)
+        scores = known.scores(values, num_bytes)
+        if scores.size:
+            likeliest = (scores + known.check_scores(checks, num_bytes)) / lengths[:, None]
+            row, which = divmod(int(likeliest.argmax()), scores.shape[1])
             index = known.indices[num_bytes][which]
-            best_given = Decoding(log_p, known.words[index], index, 0.0, _offset(frames[row]), float(scores.max()))
+            given = found(row, known.words[index], float(scores[row, which]), index)
+            best_given = min(best_given, given, key=_log_p)
     return best, best_given
 
 
@@ -118,14 +143,16 @@ class _GivenWords:
         }
         self._rows: dict[int, NDArray[np.int64]] = {}
         self._bytes: dict[int, NDArray[np.int64]] = {}
+        self._checks: dict[int, NDArray[np.float32]] = {}
         for num_bytes, indices in self.indices.items():
             kinds, chosen = KINDS_OF_BYTES[num_bytes], [words[index] for index in indices]
             others = list(range(len(kinds), len(kinds) + num_bytes - 1))
             self._rows[num_bytes] = np.array([[kinds.index(word.kind), *others] for word in chosen], np.int64)
             self._bytes[num_bytes] = np.array([list(word.data) for word in chosen], np.int64)
+            self._checks[num_bytes] = np.array([word.check(pattern.key) for word in chosen], np.float32)
 
     def scores(self, values: NDArray[np.float32], num_bytes: int) -> NDArray[np.float32]:
-        """(places, rows, SYMBOLS_PER_BLOCK) correlations → (places, words of this length)."""
+        """(places, rows, SYMBOLS_PER_BLOCK) correlations → (places, words of this length), of their content."""
         rows, data = self._rows[num_bytes], self._bytes[num_bytes]
         if not len(rows):
             return np.empty((len(values), 0), np.float32)
@@ -133,12 +160,16 @@ class _GivenWords:
         picked = values[:, rows, data % SYMBOLS_PER_BLOCK] * signs
         return np.asarray(picked.sum(-1))
 
+    def check_scores(self, checks: NDArray[np.float32], num_bytes: int) -> NDArray[np.float32]:
+        """(places, NUM_CHECK_TILES), demodulated → (places, words of this length), of what checks them."""
+        return np.asarray(checks @ self._checks[num_bytes].T)
+
 
 def _correlate(sums: NDArray[np.float32], num_bytes: int, kind_masks: NDArray[np.float32]) -> NDArray[np.float32]:
     """Correlations with every word of every block.
 
     Args:
-        sums: (places, NUM_TILES), demodulated.
+        sums: (places, NUM_CONTENT_TILES), demodulated.
         num_bytes: blocks.
         kind_masks: (kinds, SYMBOLS_PER_BLOCK) of the first block.
 
@@ -160,7 +191,7 @@ def _correlate(sums: NDArray[np.float32], num_bytes: int, kind_masks: NDArray[np
 def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, float]:
     """The strongest word in (kinds + others, SYMBOLS_PER_BLOCK) correlations, and the posterior of all others.
 
-    In units where a sign's noise sums to 1 over the whole period, a block's share is 1 / blocks of that power. With
+    In units where a sign's noise sums to 1 over the content of a period, a block's share is 1 / blocks of that power. With
     amplitude a, estimated from the word itself, the log-likelihood ratio of two words is a · (their difference).
     """
     both = np.concatenate([values, -values], 1)
@@ -173,6 +204,10 @@ def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, fl
     rest = [int(block.argmax()) for block in blocks[1:]]
     width = both.shape[1]
     return Word(kinds[first // width], bytes([first % width, *rest])), 1 - certainty
+
+
+def _length(values: NDArray[np.float32]) -> np.float32:
+    return np.float32(max(float(np.linalg.norm(values)), np.finfo(np.float32).tiny))
 
 
 def _offset(frame: np.int64) -> int:

@@ -232,5 +232,4 @@ def choose_start(pattern: KeyPattern, word: Word, blocks: Iterable[NDArray[np.fl
         return 0
     for chunk in (*stream.push(down.finish(network_length(length, rate))), *stream.finish()):
         total += fold(chunk.evidence, chunk.start)
-    sums, symbols = pattern.demodulate(total[TILE_CELLS // 2 :: TILE_CELLS]), word.symbols(pattern)
-    return int((sums @ np.resize(symbols, sums.shape[1])).argmax())
+    return int((pattern.demodulate(total[TILE_CELLS // 2 :: TILE_CELLS]) @ word.symbols(pattern)).argmax())

@@ -22,11 +22,11 @@ TARGET_DB = -2.0
 """Excess over what is just heard that every tile is brought to."""
 
 MAX_GAIN_DB = 3.5
-"""Largest gain of a tile, where it is loud; ViSQOL falls with it, and 4.85 is kept (E80)."""
+"""Largest gain of a tile, where it is loud; ViSQOL falls with it (E80)."""
 
-MAX_RMS_GAIN_DB = 1.75
-"""Largest root mean square of the gains of a block's tiles, before hearing lowers them: speech has about this by its
-pauses, music that is loud everywhere would have half as much again, and a lower ViSQOL."""
+MAX_MEAN_GAIN_DB = 1.3
+"""Largest mean of the gains of a block's tiles, before hearing lowers them: speech has less by its pauses, music that is
+loud everywhere would have up to twice as much, and a ViSQOL below 4.85 (E109)."""
 
 ROUNDS = 3
 """Rounds of correction; the last only lowers."""
@@ -98,7 +98,7 @@ def _largest_gains(power: NDArray[np.float32]) -> NDArray[np.float32]:
     """(channels, frames, CELL_BINS) powers → (tiles, NUM_MEL_BANDS) largest gain in dB of each tile."""
     bands = (power.sum(0) @ measuring_bands()).reshape(-1, TILE_CELLS, NUM_MEL_BANDS).mean(1)
     most = MAX_GAIN_DB * loud_share(bands, bands.mean(0))
-    return np.asarray(most * min(1.0, MAX_RMS_GAIN_DB / max(float(np.sqrt(np.square(most).mean())), 1e-9)), np.float32)
+    return np.asarray(most * min(1.0, MAX_MEAN_GAIN_DB / max(float(most.mean()), 1e-9)), np.float32)
 
 
 def _amplitudes(power: NDArray[np.float32]) -> NDArray[np.float32]:

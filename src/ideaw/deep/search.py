@@ -6,7 +6,7 @@ it (a splice, or a mark in a part only), and for other speeds, tempos and pitche
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, inf, log
+from math import exp, inf, log, log2
 from operator import itemgetter
 
 import numpy as np
@@ -149,12 +149,16 @@ class DeepSearch:
         return min(best, piece, key=_log_p)
 
     def message(self, finding: DeepFinding) -> Message | None:
-        """The message of a finding: the one that was given, or the one that was read if it is sure."""
-        decoding = finding.decoding
+        """The message of a finding: the one that was given, or the one that was read if it is sure and checked."""
+        decoding, wanted = finding.decoding, self._wanted[finding.key_index]
         if decoding.given is not None:
-            messages = self._wanted[finding.key_index].messages
-            return messages[self._words[finding.key_index][1][decoding.given]]
-        return None if decoding.word is None or decoding.error > MAX_WORD_ERROR else decoding.word.message
+            return wanted.messages[self._words[finding.key_index][1][decoding.given]]
+        unsure = decoding.word is None or decoding.error > MAX_WORD_ERROR or decoding.check_score <= 0
+        return None if unsure or decoding.word is None else decoding.word.message(wanted.key)
+
+    def check_bits(self, finding: DeepFinding) -> float:
+        """Bits of proof that a word was made with the key; everything that is looked at is a try."""
+        return -finding.decoding.log_check_p / log(2) - log2(1 + self._pieces)
 
     def _take(self, chunk: Chunk) -> None:
         """Add a chunk to the whole, and search its pieces."""

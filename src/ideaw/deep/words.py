@@ -1,8 +1,10 @@
 """What the deep layer says: a short message itself in 2, 3 or 4 bytes, or a tag of 16 bits of any other message.
 
-Each byte is a word of the Reed-Muller code RM(1, 7): 128 symbols, 256 words, any two of them orthogonal or opposite.
-The kind of the message (text, bytes, bits, tag) scrambles the symbols of the first byte. Hence a message has one word,
-and a detector that is given the message can look for this word alone.
+The bytes are enciphered, so that a combination of known words is a word at random. Each is then one of the Reed-Muller
+code RM(1, 7): 128 symbols, 256 words, any two of them orthogonal or opposite. The kind of the message (text, bytes,
+bits, tag) scrambles the symbols of the first byte, and the last tiles of a period carry signs that only the key and the
+whole word give, which check it. A message has one word, so a detector that is given the message can look for this word
+alone.
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ideaw.deep.signs import SYMBOLS_PER_BLOCK, KeyPattern
+from ideaw.deep.signs import NUM_CHECK_TILES, NUM_CONTENT_TILES, SYMBOLS_PER_BLOCK, KeyPattern
+from ideaw.modem.keyed import decipher, encipher, keyed_signs
 from ideaw.payload.message import BITS_KIND, FULL_BITS_KIND, LONG_KIND, TEXT_KIND, Message, message_mac
 
 TAG_BYTES = 2
@@ -32,9 +35,13 @@ WORDS_PER_BLOCK = 2 * SYMBOLS_PER_BLOCK
 """Values of a byte."""
 
 
+CHECK_LABEL = b"deep check"
+"""Purpose under which the signs that check a word are drawn."""
+
+
 @dataclass(frozen=True)
 class Word:
-    """A kind and 2 to 4 bytes."""
+    """What is written: a kind and 2 to 4 enciphered bytes."""
 
     kind: int
     data: bytes
@@ -45,7 +52,7 @@ class Word:
         for count in KINDS_OF_BYTES:
             if message.fits_content(8 * count) and seconds >= MIN_SECONDS_OF_BYTES[count]:
                 kind, bits = message.content_bits(8 * count)
-                return cls(kind, np.packbits(bits).tobytes())
+                return cls(kind, np.packbits(encipher(bits, key)).tobytes())
         return cls.tag(message, key)
 
     @classmethod
@@ -55,19 +62,26 @@ class Word:
         count = len(message.content).to_bytes(8, "big")
         return cls(LONG_KIND, message_mac(kind + count + message.data, b"deep tag", key)[:TAG_BYTES])
 
-    @property
-    def message(self) -> Message | None:
+    def message(self, key: bytes) -> Message | None:
         """The message; None of a tag, and of a word that no message has."""
         if self.kind == LONG_KIND:
             return None
-        message = Message.of_content(self.kind, np.unpackbits(np.frombuffer(self.data, np.uint8)))
-        return message if message is not None and Word.of(message, b"") == self else None
+        message = Message.of_content(self.kind, decipher(np.unpackbits(np.frombuffer(self.data, np.uint8)), key))
+        return message if message is not None and Word.of(message, key) == self else None
 
     def symbols(self, pattern: KeyPattern) -> NDArray[np.float32]:
+        """(NUM_TILES,) of −1 and +1: the content again and again, then what checks it."""
+        return np.concatenate([np.resize(self.content(pattern), NUM_CONTENT_TILES), self.check(pattern.key)])
+
+    def content(self, pattern: KeyPattern) -> NDArray[np.float32]:
         """(len(data) · SYMBOLS_PER_BLOCK,) of −1 and +1."""
         blocks = np.stack([reed_muller()[byte] for byte in self.data])
         blocks[0] *= pattern.kind_masks[self.kind]
         return blocks.ravel()
+
+    def check(self, key: bytes) -> NDArray[np.float32]:
+        """(NUM_CHECK_TILES,) of −1 and +1 that only the key and the whole word give."""
+        return keyed_signs(key, CHECK_LABEL, (NUM_CHECK_TILES,), bytes([self.kind]) + self.data)
 
 
 def count_words(num_bytes: int) -> int:

@@ -87,6 +87,8 @@ class Search:
     keep_evidence: KeepEvidence | None = None
     remembered_seconds: int | None = None
     """Seconds of a stretch that are kept one by one, the last ones (None: all): bounds the memory of an endless one."""
+    min_check_bits: int = 0
+    """Bits of proof up to which seconds are read, though the message is sure before (`Decoded.check_bits`)."""
     _audio: SampleBuffer = field(default_factory=SampleBuffer)
     _searched: int = 0
     """The hop up to which everything was searched."""
@@ -104,7 +106,7 @@ class Search:
 
     def search_opening(self, hops: int) -> "Search":
         """A search of the first hops alone, none of which may have been dropped; this one goes on as if it were not."""
-        opening = Search(self.network, self.keys, hop_samples=self.hop_samples)
+        opening = Search(self.network, self.keys, hop_samples=self.hop_samples, min_check_bits=self.min_check_bits)
         opening.push(self._audio.get(0, hops * self.hop_samples))
         opening.finish()
         return opening
@@ -146,7 +148,8 @@ class Search:
             for track in find_tracks(features.code, channels):
                 self.log_p = min(self.log_p, track.log_p)
                 if track.log_p < math.log(CANDIDATE_P):
-                    for stretch in _TrackDecoder(features, channels, track).stretches(key_index, hop):
+                    decoder = _TrackDecoder(features, channels, track, self.min_check_bits)
+                    for stretch in decoder.stretches(key_index, hop):
                         self._add(stretch)
 
     def _add(self, new: MarkedStretch) -> None:
@@ -162,8 +165,9 @@ class Search:
 class _TrackDecoder:
     """Reads and decodes a track, in parts where marked pieces were spliced so that their seconds follow each other."""
 
-    def __init__(self, features: ChunkFeatures, channels: KeyChannels, track: Track) -> None:
+    def __init__(self, features: ChunkFeatures, channels: KeyChannels, track: Track, min_check_bits: int) -> None:
         self._features, self._channels, self._track = features, channels, track
+        self._min_check_bits = min_check_bits
         self._decodings = 0
         self._llrs = np.zeros((len(track.starts), channels.message.carriers.slots), np.float32)
 
@@ -206,7 +210,8 @@ class _TrackDecoder:
             if unread.any() and decoded.p_value <= EARLY_STOP_P and decoded.symbols is not None:
                 other = contradicts(self._llrs, decoded.symbols, channels, surely=False)
                 beside = np.convolve(other, np.ones(3))[1:-1] > 0
-                wanted = unread & beside
+                proven = proven_bits(decoded, self._decodings) >= self._min_check_bits
+                wanted = unread & beside if proven else unread
             if not wanted.any():
                 return decode_seconds(self._llrs, channels, decoded)
 
@@ -268,6 +273,11 @@ class _TrackDecoder:
                     symbols[begin:end] = part.symbols * agrees
             streams.append((self._stream, channels.message.carriers, symbols))
         return find_borders(streams, self._track)
+
+
+def proven_bits(decoded: Decoded, decodings: int) -> int:
+    """Bits of proof that a message was made with the key, after so many decodings, each of which is a try."""
+    return max(0, math.floor(decoded.check_bits - math.log2(decodings)))
 
 
 def _read_first(seconds: int) -> NDArray[np.bool_]:

@@ -5,8 +5,6 @@ per STFT frame and bin; that of one second is a ring, because a mark is repeated
 a slot has and with which signs: the network carries any such drawing, so keys and message lengths share one network.
 """
 
-import hashlib
-import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ideaw.audio.grid import FRAMES_PER_SECOND
+from ideaw.modem.keyed import keyed_numbers
 
 TILE_BINS = 2
 """Width of a tile in bins: 32 Hz."""
@@ -174,8 +173,7 @@ def keyed_carriers(slots: int, bins: int, key: bytes, label: bytes, tile_frames:
     if not slots:
         return KeyedCarriers(0, TILE_BINS, bands, np.zeros(tiles, np.int64), np.zeros(tiles, np.float32))
     rounds = -(-tiles // slots)
-    seed = hmac.digest(key, label, hashlib.sha256)
-    numbers = np.frombuffer(hashlib.shake_256(seed).digest(8 * rounds * slots), "<u8").reshape(rounds, slots)
+    numbers = keyed_numbers(key, label, rounds * slots).reshape(rounds, slots)
     # Every round is a random permutation of all slots, which makes the deal fair.
     slot_of_deal = np.argsort(numbers, 1, "stable").ravel()[:tiles]
     sign_of_deal = 1 - 2 * (numbers.ravel()[:tiles] & 1).astype(np.float32)

@@ -27,6 +27,11 @@ def keyed_signs(key: bytes, label: bytes, shape: tuple[int, ...], data: bytes = 
     return 1 - 2 * bits.astype(np.float32).reshape(shape)
 
 
+def keyed_numbers(key: bytes, label: bytes, count: int) -> NDArray[np.uint64]:
+    """So many numbers of 64 bits that belong to a key and a purpose."""
+    return np.frombuffer(hashlib.shake_256(derive(key, label)).digest(8 * count), "<u8")
+
+
 def word_bytes(word: NDArray[np.uint8]) -> bytes:
     """(n,) zeros and ones as bytes: n in two bytes, the highest first, then the bits, filled up with zeros."""
     return len(word).to_bytes(2, "big") + np.packbits(word).tobytes()

@@ -25,8 +25,8 @@ MAX_CODEBOOKS = 4
 ZERO_BITS = 13
 """Zeros that are enciphered with the bits of a longer word, and checked."""
 
-TAG_SHARE = 2 / 23
-"""Share of the slots that are the tag of a longer word: 48 of 552."""
+TAG_SHARE = 3 / 23
+"""Share of the slots that are the tag of a longer word: 72 of 552 (E110)."""
 
 NUM_RIVALS = 1
 """Words besides the best that are checked."""

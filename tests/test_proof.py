@@ -1,0 +1,80 @@
+"""How much proof that a message was made with the key is asked for: more is read for it, and less is not told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from numpy.typing import NDArray
+
+import ideaw
+from ideaw.audio.grid import SAMPLE_RATE
+from tests.cli.conftest import run
+
+KEY = ideaw.Key(bytes(range(32)))
+
+
+@pytest.fixture(scope="module")
+def marker() -> ideaw.Marker:
+    return ideaw.load(key=KEY, threads=1)
+
+
+@pytest.fixture(scope="module")
+def marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+    return marker.embed(np.concatenate([speech, 0.8 * speech[::-1]]), SAMPLE_RATE, "ab")
+
+
+@pytest.fixture(scope="module")
+def noisy(marked: NDArray[np.float32]) -> NDArray[np.float32]:
+    noise = np.random.default_rng(0).normal(0, 0.06 * marked.std(), len(marked))
+    return (marked + noise).astype(np.float32)
+
+
+def test_more_is_read_where_more_proof_is_asked_for(
+    marker: ideaw.Marker, marked: NDArray[np.float32], noisy: NDArray[np.float32]
+) -> None:
+    for heard in (marked, noisy):
+        usual = marker.detect(heard, SAMPLE_RATE, layers="fast", speeds="none")
+        asked = marker.detect(heard, SAMPLE_RATE, layers="fast", speeds="none", min_check_bits=48)
+        assert 12 <= usual.check_bits
+        assert 48 <= asked.check_bits
+        assert (asked.message, asked.key) == ("ab", KEY.fingerprint)
+
+
+@pytest.mark.parametrize("layers", ["fast", "deep"])
+def test_a_message_with_less_proof_is_not_told(
+    marker: ideaw.Marker, noisy: NDArray[np.float32], layers: str
+) -> None:
+    heard = noisy if layers == "deep" else noisy[: 4 * SAMPLE_RATE]
+    usual = marker.detect(heard, SAMPLE_RATE, layers=layers, speeds="none")
+    assert usual.message == "ab"
+    asked = marker.detect(heard, SAMPLE_RATE, layers=layers, speeds="none", min_check_bits=48)
+    assert (asked.status, asked.message, asked.messages) == ("unreadable", None, ())
+    assert f"only {asked.check_bits} bits prove" in str(asked)
+    assert asked.key is None
+    *_, last = marker.detect_stream([heard], SAMPLE_RATE, layers=layers, min_check_bits=48)
+    assert last.message is None
+
+
+def test_the_deep_layer_proves_its_words_too(marker: ideaw.Marker, marked: NDArray[np.float32]) -> None:
+    deep = marker.detect(marked, SAMPLE_RATE, layers="deep", speeds="none", min_check_bits=6)
+    assert (deep.message, deep.check_bits >= 6) == ("ab", True)
+
+
+@pytest.mark.parametrize("bits", [-1, 49])
+def test_more_proof_than_there_is_cannot_be_asked_for(marker: ideaw.Marker, bits: int) -> None:
+    with pytest.raises(ideaw.IdeawError, match="0 to 48"):
+        marker.detect(np.ones(SAMPLE_RATE), SAMPLE_RATE, min_check_bits=bits)
+
+
+def test_the_command_asks_for_proof(noisy: NDArray[np.float32], tmp_path: Path) -> None:
+    path, key = tmp_path / "marked.wav", tmp_path / "key"
+    soundfile.write(path, noisy[: 4 * SAMPLE_RATE], SAMPLE_RATE)
+    key.write_text(bytes(KEY).hex())
+    key.chmod(0o600)
+    words = ["detect", path, "--key", key, "--layers", "fast", "--speeds", "none"]
+    assert run(*words).code == 0
+    refused = run(*words, "--check-bits", 48)
+    assert (refused.code, refused.err) == (1, "")
+    assert "bits prove" in refused.out
+    assert run(*words, "--check-bits", 49).code == 2
