@@ -153,7 +153,7 @@ def test_what_a_system_cannot_have_is_a_dash_and_what_fails_is_counted(tmp_path:
 def test_threats_to_a_system_without_messages_are_about_its_mark() -> None:
     table = runner.run(THREATS, limit=1, workers=1, peer="perth")
     rows = {row.label: row for row in table.rows if isinstance(row, ThreatRow)}
-    assert list(rows) == ["marked again", "copied"]
+    assert list(rows) == ["copied", "marked again"]  # the worst first
     assert (rows["marked again"].right.value, rows["copied"].right.value, rows["copied"].kept.value) == (1, 1, 0)
     assert {row.wrong for row in rows.values()} == {None}
     assert "Perth 3.1 carries no message: “averaged”" in report.describe_skipped(table)

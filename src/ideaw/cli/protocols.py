@@ -17,7 +17,7 @@ PRESETS = {
     "edits": "Cuts, splices, speed, pitch, channels, re-recording in simulated rooms.",
     "resynthesis": "Codecs and programs that draw audio anew, and removal of noise, with what each costs.",
     "voice": "Calls, voice messages, voices over music and among others, loudness as platforms set it.",
-    "security": "Attacks on marks without their key: reading, overwriting, averaging, copying, forging.",
+    "security": "Attacks on marks without their key: copying, erasing, overwriting, averaging, forging, reading.",
 }
 """Name → what `--help` says about it."""
 

@@ -124,11 +124,12 @@ def mean_quality(records: list[Record]) -> dict[str, Estimate]:
 
 
 def score_rows(preset: Preset, system: WatermarkSystem, records: list[Record]) -> list[AttackRow] | list[ThreatRow]:
-    """The rows of a preset for what was measured."""
+    """The rows of a preset for what was measured, in its order; of threats the worst first."""
     by_row = [[record for record in records if record["row"] == place] for place in range(len(preset.rows))]
     pairs = list(zip(preset.rows, by_row, strict=True))
     if preset.security:
-        return [_threat_row(row, trials, system.bits > 0) for row, trials in pairs]
+        threats = [_threat_row(row, trials, system.bits > 0) for row, trials in pairs]
+        return sorted(threats, key=lambda row: row.kept.value)
     pooled_unmarked = None if system.p_values else [trial["unmarked_doubt"] for trials in by_row for trial in trials]
     return [_attack_row(row, trials, system.carried / preset.seconds, pooled_unmarked) for row, trials in pairs]
 

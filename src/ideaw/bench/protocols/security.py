@@ -2,67 +2,60 @@
 
 Each threat makes the audio of one trial from a clip, and says with which key it is searched and which messages are
 right there. The answers are counted: a right message, a wrong one, or none. Systems without keys, or without messages,
-are spared the threats that need them; of a system without messages, right is that a mark was found.
+are spared the threats that need them, and those that are not ours the ones of `learned.py`, which are made with our
+network; of a system without messages, right is that a mark was found.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ideaw.bench.corpus import Samples
-from ideaw.bench.protocols.system import Bits, WatermarkSystem
-from ideaw.keys import Key
+from ideaw.bench.protocols import learned
+from ideaw.bench.protocols.case import Case, clip_to_full_scale, foreign_key, unrelated_host
+from ideaw.bench.protocols.system import WatermarkSystem
 
 COPY_GAIN = 10.0
 """Gain of a copied residual where it may be audible."""
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One trial: what is searched, with which key (None: that of the clip), and what is a right answer."""
-
-    audio: Samples
-    right: tuple[Bits, ...]
-    key: Key | None = None
-
-
-def _foreign_key(system: WatermarkSystem, number: int) -> Key:
-    """The key of somebody else."""
-    return Key(np.random.default_rng([system.settings.seed, number, 99]).bytes(16))
-
-
-def _unrelated_host(system: WatermarkSystem, number: int) -> Samples:
-    """Audio that is not this clip's: the next clip, or this one backwards where there is no other."""
-    count = len(system.settings.paths)
-    return system.host((number + 1) % count) if count > 1 else system.host(number)[::-1]
-
-
-def _clip_to_full_scale(audio: NDArray[np.floating]) -> Samples:
-    """Audio as a file would hold it."""
-    return audio.clip(-1.0, 1.0).astype(np.float32)
-
-
 def wrong_key(system: WatermarkSystem, number: int) -> Case:
     """Somebody else searches."""
     clip = system.clip(number)
-    return Case(clip.marked, (clip.message,), _foreign_key(system, number))
+    return Case(clip.marked, (clip.message,), foreign_key(system, number))
 
 
-def _mark_twice(system: WatermarkSystem, number: int) -> Samples:
-    clip = system.clip(number)
-    return system.mark(clip.marked, system.message(number, 1), _foreign_key(system, number))
+def _overwrite(system: WatermarkSystem, number: int, times: int) -> Samples:
+    """The marked clip, marked over with a fresh key and message so many times."""
+    audio = system.clip(number).marked
+    for time in range(times):
+        audio = system.mark(audio, system.message(number, time + 1), foreign_key(system, number, time))
+    return audio
 
 
 def overwritten(system: WatermarkSystem, number: int) -> Case:
     """Somebody marks the marked audio once more; who marked first searches."""
-    return Case(_mark_twice(system, number), (system.clip(number).message,))
+    return Case(_overwrite(system, number, 1), (system.clip(number).message,))
+
+
+def overwritten_twice(system: WatermarkSystem, number: int) -> Case:
+    """Marked over with two fresh keys; who marked first searches."""
+    return Case(_overwrite(system, number, 2), (system.clip(number).message,))
+
+
+def overwritten_three_times(system: WatermarkSystem, number: int) -> Case:
+    """Marked over with three fresh keys; who marked first searches."""
+    return Case(_overwrite(system, number, 3), (system.clip(number).message,))
+
+
+def overwritten_five_times(system: WatermarkSystem, number: int) -> Case:
+    """Marked over with five fresh keys; who marked first searches."""
+    return Case(_overwrite(system, number, 5), (system.clip(number).message,))
 
 
 def overwriting(system: WatermarkSystem, number: int) -> Case:
     """Somebody marks the marked audio once more; who marked last searches."""
-    return Case(_mark_twice(system, number), (system.message(number, 1),), _foreign_key(system, number))
+    return Case(_overwrite(system, number, 1), (system.message(number, 1),), foreign_key(system, number))
 
 
 def marked_again(system: WatermarkSystem, number: int) -> Case:
@@ -71,24 +64,38 @@ def marked_again(system: WatermarkSystem, number: int) -> Case:
     return Case(system.mark(clip.marked, system.message(number, 1)), (clip.message,))
 
 
+def _average_copies(system: WatermarkSystem, number: int, copies: int) -> Case:
+    """The mean of a clip marked with so many messages, all of which are right."""
+    clip, messages = system.clip(number), [system.message(number, draw) for draw in range(copies)]
+    marked = [clip.marked, *(system.mark(clip.host, message) for message in messages[1:])]
+    return Case(clip_to_full_scale(np.mean(marked, 0)), tuple(messages))
+
+
 def averaged(system: WatermarkSystem, number: int) -> Case:
     """Two buyers mix their copies, whose messages differ; both are right."""
-    clip, second = system.clip(number), system.message(number, 1)
-    return Case(_clip_to_full_scale((clip.marked + system.mark(clip.host, second)) / 2), (clip.message, second))
+    return _average_copies(system, number, 2)
+
+
+def averaged_five(system: WatermarkSystem, number: int) -> Case:
+    """Five buyers mix their copies, whose messages differ; all are right."""
+    return _average_copies(system, number, 5)
+
+
+def averaged_ten(system: WatermarkSystem, number: int) -> Case:
+    """Ten buyers mix their copies, whose messages differ; all are right."""
+    return _average_copies(system, number, 10)
 
 
 def averaged_keys(system: WatermarkSystem, number: int) -> Case:
     """Copies marked with two keys are mixed; one of the keys is searched."""
     clip = system.clip(number)
-    second = system.mark(clip.host, system.message(number, 1), _foreign_key(system, number))
-    return Case(_clip_to_full_scale((clip.marked + second) / 2), (clip.message,))
+    second = system.mark(clip.host, system.message(number, 1), foreign_key(system, number))
+    return Case(clip_to_full_scale((clip.marked + second) / 2), (clip.message,))
 
 
 def _copy_mark(system: WatermarkSystem, number: int, gain: float) -> Case:
     clip = system.clip(number)
-    return Case(
-        _clip_to_full_scale(_unrelated_host(system, number) + gain * (clip.marked - clip.host)), (clip.message,)
-    )
+    return Case(clip_to_full_scale(unrelated_host(system, number) + gain * (clip.marked - clip.host)), (clip.message,))
 
 
 def copied(system: WatermarkSystem, number: int) -> Case:
@@ -104,7 +111,7 @@ def copied_loudly(system: WatermarkSystem, number: int) -> Case:
 def guessed_key(system: WatermarkSystem, number: int) -> Case:
     """Who has this software marks audio with a key that is not that of the clip, which is searched with."""
     clip = system.clip(number)
-    return Case(system.mark(clip.host, clip.message, _foreign_key(system, number)), (clip.message,))
+    return Case(system.mark(clip.host, clip.message, foreign_key(system, number)), (clip.message,))
 
 
 def shaped_noise(system: WatermarkSystem, number: int) -> Case:
@@ -113,34 +120,41 @@ def shaped_noise(system: WatermarkSystem, number: int) -> Case:
     spectrum = np.fft.rfft(clip.marked - clip.host, axis=0)
     rng = np.random.default_rng([system.settings.seed, number, 98])
     turned = spectrum * np.exp(2j * np.pi * rng.random((len(spectrum), 1)))
-    return Case(_clip_to_full_scale(clip.host + np.fft.irfft(turned, len(clip.host), axis=0)), (clip.message,))
+    return Case(clip_to_full_scale(clip.host + np.fft.irfft(turned, len(clip.host), axis=0)), (clip.message,))
 
+
+NEED_NETWORK = (learned.transplanted, learned.transplanted_from_mp3, learned.erased, learned.combined)
+NEED_KEYS = (
+    wrong_key,
+    overwritten,
+    overwritten_twice,
+    overwritten_three_times,
+    overwritten_five_times,
+    overwriting,
+    averaged_keys,
+    guessed_key,
+)
+NEED_MESSAGES = (averaged, averaged_five, averaged_ten)
+"""Threats that are made with ideaw's network, and those that only systems with keys, or with messages, can meet."""
 
 THREATS: dict[str, Callable[[WatermarkSystem, int], Case]] = {
     threat.__name__: threat
     for threat in (
-        wrong_key,
-        overwritten,
-        overwriting,
-        marked_again,
-        averaged,
-        averaged_keys,
-        copied,
-        copied_loudly,
-        guessed_key,
-        shaped_noise,
+        *NEED_NETWORK,
+        *NEED_KEYS,
+        *NEED_MESSAGES,
+        *(marked_again, copied, copied_loudly, shaped_noise),
     )
 }
-
-NEED_KEYS = {threat.__name__ for threat in (wrong_key, overwritten, overwriting, averaged_keys, guessed_key)}
-NEED_MESSAGES = {averaged.__name__}
-"""Threats that only systems with keys, or with messages, can meet."""
 
 
 def why_not(threat: str, system: WatermarkSystem) -> str | None:
     """Why a system cannot meet a threat; None if it can."""
-    if threat in NEED_KEYS and not system.keyed:
+    made = THREATS[threat]
+    if made in NEED_NETWORK and system.network is None:
+        return f"it takes the extractor of ideaw, and {system.title} has one of its own"
+    if made in NEED_KEYS and not system.keyed:
         return f"{system.title} has no keys"
-    if threat in NEED_MESSAGES and not system.bits:
+    if made in NEED_MESSAGES and not system.bits:
         return f"{system.title} carries no message"
     return None

@@ -16,6 +16,7 @@ from ideaw.audio.blocks import to_network_mono
 from ideaw.audio.grid import SAMPLE_RATE
 from ideaw.bench.corpus import Samples, read_clip
 from ideaw.engine.gain import MarkLevel, check_level, describe_level
+from ideaw.engine.network import Network
 from ideaw.errors import AudioError
 from ideaw.keys import PUBLIC, Key
 from ideaw.layers import FAST_ALONE
@@ -109,6 +110,8 @@ class WatermarkSystem(ABC):
     """Whether marks have keys."""
     p_values: bool = False
     """Whether doubts are p-values, which bound the false-alarm rate by themselves."""
+    network: Network | None = None
+    """Extractor and embedder of ideaw, if these are the system's own."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.rate = settings, settings.rate
@@ -177,7 +180,8 @@ class IdeawSystem(WatermarkSystem):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._marker = load(settings.model, threads=1)
-        self._frames = self._marker.network.channels(PUBLIC).short
+        self.network = self._marker.network
+        self._frames = self.network.channels(PUBLIC).short
         self.bits = layout(self._marker.message_bits).content_bits
         self.carried = len(self.sent((0,) * self.bits))
         self.title = f"ideaw {self._marker.card.name}"
