@@ -40,7 +40,8 @@ def main() -> None:
                 continue
             energy = needed_energy(channels, marker.message_bits, count, seconds, given.trials)
             bits = channels.long.code(count).bits if count and channels.long else channels.short.bits + 13
-            share = 1 - 48 / channels.message.carriers.slots
+            others = LENGTH_SLOTS if count else channels.short.tag_slots  # which carry no bits of the code
+            share = 1 - others / channels.message.carriers.slots
             print(
                 f"{count:5} {seconds:7} {bits:4} {energy:6.0f} {energy / bits:11.2f} "
                 f"{10 * log10(energy * share / 2 / bits):7.2f}",

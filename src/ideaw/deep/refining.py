@@ -53,11 +53,14 @@ def refine(white: NDArray[np.float32], share: NDArray[np.float32], linear: NDArr
 def _convolve(seen: NDArray[np.float32], kernel: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
     """(frames, bands, inputs) → (frames − kernel's + 1, bands, outputs), what is negative set to 0."""
     outputs, _, frames, bands = kernel.shape
+    count = len(seen) - frames + 1
     padded = np.pad(seen, ((0, 0), (bands // 2, bands // 2), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (frames, bands), (0, 1))
-    rows = windows.reshape(windows.shape[0] * windows.shape[1], -1)
-    out = rows @ kernel.reshape(outputs, -1).T + bias
-    return np.asarray(np.maximum(out, 0).reshape(*windows.shape[:2], outputs))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, bands, 1)
+    rows = windows.reshape(*windows.shape[:2], -1)  # of one frame; the kernel's frames are added up one by one
+    out = np.tile(bias, (count, windows.shape[1], 1))
+    for frame in range(frames):
+        out += rows[frame : frame + count] @ kernel[:, :, frame].reshape(outputs, -1).T
+    return np.asarray(np.maximum(out, 0, out=out))
 
 
 @cache
