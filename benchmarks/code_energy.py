@@ -18,6 +18,8 @@ from ideaw.engine.long_messages import decode_long
 from ideaw.engine.plan import plan_message
 from ideaw.keys import PUBLIC
 from ideaw.modem.channel import KeyChannels
+from ideaw.modem.long_frames import LENGTH_SLOTS
+from ideaw.modem.short_frames import ZERO_BITS, RingFrames
 from ideaw.payload.body import seconds_for
 from ideaw.payload.message import Message
 
@@ -39,7 +41,8 @@ def main() -> None:
             if count and seconds < seconds_for(count):
                 continue
             energy = needed_energy(channels, marker.message_bits, count, seconds, given.trials)
-            bits = channels.long.code(count).bits if count and channels.long else channels.short.bits + 13
+            assert isinstance(channels.short, RingFrames)
+            bits = channels.long.code(count).bits if count and channels.long else channels.short.bits + ZERO_BITS
             others = LENGTH_SLOTS if count else channels.short.tag_slots  # which carry no bits of the code
             share = 1 - others / channels.message.carriers.slots
             print(

@@ -37,7 +37,9 @@ def main() -> None:
         text, seed = "".join(rng.choice(list(ascii_lowercase), given.letters)), int(rng.integers(1 << 31))
         marked = marker.embed(clip, CLIP_RATE, text)
         for edit in edits:
-            found = marker.detect(EDITS[edit](marked, seed), CLIP_RATE, speeds="none", layers="fast", min_check_bits=given.check_bits)
+            found = marker.detect(
+                EDITS[edit](marked, seed), CLIP_RATE, speeds="none", layers="fast", min_check_bits=given.check_bits
+            )
             read[edit].append(found.found and found.message == text)
             proofs[edit] += [found.check_bits] * read[edit][-1]
     for edit in edits:

@@ -73,7 +73,7 @@ def _answer(
     """The detector's answer where its search gives these stretches, at this speed alone."""
 
     class GivenSearch:
-        def __init__(self, network: Network, keys: Sequence[KeyChannels], *_: Any) -> None:
+        def __init__(self, network: Network, keys: Sequence[KeyChannels], *_: Any, **__: Any) -> None:
             self.keys, self.chunks, self.hop_samples = keys, chunks, HOP_SAMPLES
             here = len(searches) == (speed != 1)
             self.stretches = list(stretches) if here else []

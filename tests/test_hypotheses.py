@@ -168,7 +168,8 @@ def test_a_tempo_is_told_from_a_speed(network: Network, marked: NDArray[np.float
     stretched = catalogue.run("tempo", marked, SAMPLE_RATE, factor=tempo)
     (best,) = _hypotheses(network, stretched[:, None], PUBLIC, speeds="all")
     assert (best.channels, best.speed) == (None, 1)
-    assert best.tempo == pytest.approx(tempo, rel=0.01)  # near enough in 3 s
+    # Near enough in 3 s: of 48 trials with other messages 12 were more than 1 % off, and none 1.5 %.
+    assert best.tempo == pytest.approx(tempo, rel=0.015)
 
 
 def test_a_mark_as_it_was_made_gives_no_other_speed(network: Network, marked: NDArray[np.float32]) -> None:

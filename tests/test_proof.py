@@ -26,7 +26,7 @@ def marked(marker: ideaw.Marker, speech: NDArray[np.float32]) -> NDArray[np.floa
 
 @pytest.fixture(scope="module")
 def noisy(marked: NDArray[np.float32]) -> NDArray[np.float32]:
-    noise = np.random.default_rng(0).normal(0, 0.06 * marked.std(), len(marked))
+    noise = np.random.default_rng(0).normal(0, 0.03 * marked.std(), len(marked))
     return (marked + noise).astype(np.float32)
 
 
@@ -36,15 +36,13 @@ def test_more_is_read_where_more_proof_is_asked_for(
     for heard in (marked, noisy):
         usual = marker.detect(heard, SAMPLE_RATE, layers="fast", speeds="none")
         asked = marker.detect(heard, SAMPLE_RATE, layers="fast", speeds="none", min_check_bits=48)
-        assert 12 <= usual.check_bits
-        assert 48 <= asked.check_bits
+        assert usual.check_bits >= 12
+        assert asked.check_bits >= 48
         assert (asked.message, asked.key) == ("ab", KEY.fingerprint)
 
 
 @pytest.mark.parametrize("layers", ["fast", "deep"])
-def test_a_message_with_less_proof_is_not_told(
-    marker: ideaw.Marker, noisy: NDArray[np.float32], layers: str
-) -> None:
+def test_a_message_with_less_proof_is_not_told(marker: ideaw.Marker, noisy: NDArray[np.float32], layers: str) -> None:
     heard = noisy if layers == "deep" else noisy[: 4 * SAMPLE_RATE]
     usual = marker.detect(heard, SAMPLE_RATE, layers=layers, speeds="none")
     assert usual.message == "ab"

@@ -45,7 +45,7 @@ MAX_MEASURED_BYTES = 24
 READ_SHARE = 0.95
 """Share of messages that are read at the energies below."""
 
-SHORT_ENERGY = 112.0
+SHORT_ENERGY = 119.0
 """Energy over the variance of the noise, of all slots together, that a message in every second needs (E107)."""
 
 LONG_BIT_ENERGY, LONG_BIT_ENERGY_PER_FOLD, TYPICAL_BITS = 2.6, 0.2, 160

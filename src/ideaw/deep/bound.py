@@ -28,7 +28,7 @@ def log_p_given(score: float, num_words: int) -> float:
 
 
 def log_tail(score: float) -> float:
-    """ln of a bound for a single sum, the smaller of both; a Gaussian exceeds t with a probability of at most its density over t."""
+    """ln of the smaller of both bounds for a single sum; a Gaussian exceeds t at most with its density over t."""
     t = max(score, 0.0)
     gaussian = log(BENTKUS_CONSTANT / (t * sqrt(2 * pi))) if t > 1 else 0.0
     return -(t**2) / 2 + min(0.0, gaussian)

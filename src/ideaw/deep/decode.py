@@ -4,8 +4,9 @@ Content alone says which word is the strongest; all tiles, those that check it a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,32 +105,40 @@ def _decode_rows(
         pattern: the key's.
         known: the given words.
     """
-    best, best_given = Decoding(), Decoding()
     if not lengths.all():
-        return best, best_given
+        return Decoding(), Decoding()
     contents, checks = sums[:, :NUM_CONTENT_TILES], sums[:, NUM_CONTENT_TILES:]
-
-    def found(row: int, word: Word, content: float, given: int | None = None) -> Decoding:
-        check = float(checks[row] @ word.check(pattern.key))
-        score = (content + check) / float(lengths[row])
-        log_p = log_p_any(score, len(word.data)) if given is None else log_p_given(score, len(known.words))
-        return Decoding(log_p, word, given, 0.0, _offset(frames[row]), score, check / _length(checks[row]))
-
+    strongest, given = [], []
     for num_bytes, kinds in KINDS_OF_BYTES.items():
         values = _correlate(contents, num_bytes, pattern.kind_masks[list(kinds)])
         peaks = np.maximum(values.max(-1), -values.min(-1))
         totals = peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)
         row = int((totals / lengths).argmax())
-        word, error = _read(values[row] / _length(contents[row]), kinds)
-        best = min(best, replace(found(row, word, float(totals[row])), error=error), key=_log_p)
+        content = totals[row] / _length(contents[row])
+        strongest.append((log_p_any(float(content), num_bytes), row, kinds, float(totals[row]), values[row]))
         scores = known.scores(values, num_bytes)
         if scores.size:
             likeliest = (scores + known.check_scores(checks, num_bytes)) / lengths[:, None]
             row, which = divmod(int(likeliest.argmax()), scores.shape[1])
             index = known.indices[num_bytes][which]
-            given = found(row, known.words[index], float(scores[row, which]), index)
-            best_given = min(best_given, given, key=_log_p)
-    return best, best_given
+            given.append((float(likeliest[row, which]), row, index, float(scores[row, which])))
+
+    def found(row: int, word: Word, content: float, given: int | None = None, error: float = 0.0) -> Decoding:
+        check = float(checks[row] @ word.check(pattern.key))
+        score = (content + check) / float(lengths[row])
+        log_p = log_p_any(score, len(word.data)) if given is None else log_p_given(score, len(known.words))
+        return Decoding(log_p, word, given, error, _offset(frames[row]), score, check / _length(checks[row]))
+
+    log_p, row, kinds, content, values = min(strongest, key=itemgetter(0))
+    word, error = _read(values / _length(contents[row]), kinds)
+    if log_p < 0:
+        best = found(row, word, content, error=error)
+    else:  # nothing that its check could save
+        best = Decoding(log_p, word, None, error, _offset(frames[row]), content / float(lengths[row]))
+    if not given:
+        return best, Decoding()
+    _, row, index, content = max(given, key=itemgetter(0))
+    return best, found(row, known.words[index], content, index)
 
 
 class _GivenWords:
@@ -191,8 +200,8 @@ def _correlate(sums: NDArray[np.float32], num_bytes: int, kind_masks: NDArray[np
 def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, float]:
     """The strongest word in (kinds + others, SYMBOLS_PER_BLOCK) correlations, and the posterior of all others.
 
-    In units where a sign's noise sums to 1 over the content of a period, a block's share is 1 / blocks of that power. With
-    amplitude a, estimated from the word itself, the log-likelihood ratio of two words is a · (their difference).
+    In units where a sign's noise sums to 1 over the content of a period, a block's share is 1 / blocks of that power.
+    With amplitude a, estimated from the word itself, the log-likelihood ratio of two words is a · (their difference).
     """
     both = np.concatenate([values, -values], 1)
     blocks = [both[: len(kinds)].ravel(), *both[len(kinds) :]]

@@ -25,8 +25,8 @@ MAX_GAIN_DB = 3.5
 """Largest gain of a tile, where it is loud; ViSQOL falls with it (E80)."""
 
 MAX_MEAN_GAIN_DB = 1.3
-"""Largest mean of the gains of a block's tiles, before hearing lowers them: speech has less by its pauses, music that is
-loud everywhere would have up to twice as much, and a ViSQOL below 4.85 (E109)."""
+"""Largest mean of the gains of a block's tiles, before hearing lowers them: speech has less by its pauses, music that
+is loud everywhere would have up to twice as much, and a ViSQOL below 4.85 (E109)."""
 
 ROUNDS = 3
 """Rounds of correction; the last only lowers."""

@@ -1,4 +1,4 @@
-"""Which of many playbacks and offsets deserve a full test: all blocks of content but the first, whose kind is not known.
+"""Which of many playbacks and offsets deserve a full test: all blocks but the first, whose kind is not known, at once.
 
 Every column is folded evidence under one playback. Shifted by every offset it is added up symbol by symbol in long
 rows, and correlated with all words of a block in one matrix product, which is a fraction of the work of a full test.
