@@ -114,8 +114,8 @@ def _decode_rows(
         peaks = np.maximum(values.max(-1), -values.min(-1))
         totals = peaks[:, : len(kinds)].max(-1) + peaks[:, len(kinds) :].sum(-1)
         row = int((totals / lengths).argmax())
-        content = totals[row] / _length(contents[row])
-        strongest.append((log_p_any(float(content), num_bytes), row, kinds, float(totals[row]), values[row]))
+        content = float(totals[row]) / _length(contents[row])
+        strongest.append((log_p_any(content, num_bytes), row, kinds, float(totals[row]), values[row]))
         scores = known.scores(values, num_bytes)
         if scores.size:
             likeliest = (scores + known.check_scores(checks, num_bytes)) / lengths[:, None]
@@ -130,7 +130,7 @@ def _decode_rows(
         return Decoding(log_p, word, given, error, _offset(frames[row]), score, check / _length(checks[row]))
 
     log_p, row, kinds, content, values = min(strongest, key=itemgetter(0))
-    word, error = _read(values / _length(contents[row]), kinds)
+    word, error = _read(values / np.float32(_length(contents[row])), kinds)
     if log_p < 0:
         best = found(row, word, content, error=error)
     else:  # nothing that its check could save
@@ -215,8 +215,8 @@ def _read(values: NDArray[np.float32], kinds: tuple[int, ...]) -> tuple[Word, fl
     return Word(kinds[first // width], bytes([first % width, *rest])), 1 - certainty
 
 
-def _length(values: NDArray[np.float32]) -> np.float32:
-    return np.float32(max(float(np.linalg.norm(values)), np.finfo(np.float32).tiny))
+def _length(values: NDArray[np.float32]) -> float:
+    return max(float(np.linalg.norm(values)), float(np.finfo(np.float32).tiny))
 
 
 def _offset(frame: np.int64) -> int:
