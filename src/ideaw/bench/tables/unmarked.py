@@ -19,7 +19,6 @@ from ideaw.bench.statistics import wilson_interval
 from ideaw.engine.significance import FALSE_ALARM_HOURS, FILE_P
 from ideaw.errors import FileError
 from ideaw.keys import PUBLIC, Key
-from ideaw.layers import FAST_ALONE
 from ideaw.marker import load
 
 NUM_RANDOM_KEYS = 7
@@ -104,7 +103,7 @@ def run(
         plain = clip.astype(np.float32) / 32768
         attack = str(rng.choice(UNMARKED_ATTACKS))
         for audio in (plain, catalogue.run(attack, plain, SAMPLE_RATE, int(rng.integers(1 << 31)))):
-            detection = marker.detect(audio, SAMPLE_RATE, keys=keys, layers=FAST_ALONE)
+            detection = marker.detect(audio, SAMPLE_RATE, keys=keys)
             p_values.append(detection.p_value)
             messages += [str(detection)] if detection.found else []
             seconds += len(audio) / SAMPLE_RATE
