@@ -21,7 +21,7 @@ from ideaw.modem.channel import KeyChannels
 from ideaw.modem.long_frames import LENGTH_SLOTS
 from ideaw.modem.short_frames import ZERO_BITS, RingFrames
 from ideaw.payload.body import seconds_for
-from ideaw.payload.message import Message
+from ideaw.payload.message import Message, layout
 
 READ_SHARE, STEP_DB = 0.95, 0.25
 
@@ -41,9 +41,11 @@ def main() -> None:
             if count and seconds < seconds_for(count):
                 continue
             energy = needed_energy(channels, marker.message_bits, count, seconds, given.trials)
-            assert isinstance(channels.short, RingFrames)
-            bits = channels.long.code(count).bits if count and channels.long else channels.short.bits + ZERO_BITS
-            others = LENGTH_SLOTS if count else channels.short.tag_slots  # which carry no bits of the code
+            short, bits, others = channels.short, channels.short.bits, 0
+            if count and channels.long:
+                bits, others = channels.long.code(count).bits, LENGTH_SLOTS
+            elif isinstance(short, RingFrames):
+                bits, others = short.bits + ZERO_BITS, short.tag_slots  # slots that carry no bits of the code
             share = 1 - others / channels.message.carriers.slots
             print(
                 f"{count:5} {seconds:7} {bits:4} {energy:6.0f} {energy / bits:11.2f} "
@@ -85,7 +87,8 @@ def _is_read(
     channels: KeyChannels, message_bits: int, count: int, seconds: int, energy: float, rng: np.random.Generator
 ) -> bool:
     amplitude = (energy / (seconds * channels.message.carriers.slots)) ** 0.5
-    message = Message(rng.bytes(count or 4))
+    most = layout(message_bits)
+    message = Message(rng.bytes(count or most.content_bytes) or tuple(map(int, rng.integers(0, 2, most.content_bits))))
     plan = plan_message(message, channels, message_bits)
     symbols = plan.symbols[(int(rng.integers(64)) + np.arange(seconds)) % len(plan.symbols)]
     rows = amplitude * symbols + rng.standard_normal(symbols.shape)

@@ -41,7 +41,7 @@ from ideaw.listening import (
     cut_excerpts,
     is_look_due,
 )
-from ideaw.modem.channel import WIRE_FORMAT, KeyChannels
+from ideaw.modem.channel import WIRE_FORMAT
 from ideaw.results import Detection, Segment
 
 STREAM_ANSWER_SECONDS, MIN_STREAM_ANSWER_SECONDS = 3, 3
@@ -307,22 +307,22 @@ def _decide(
     hop_seconds = search.hop_samples / SAMPLE_RATE / hypothesis.speed
     limit = file_limit(seconds)
     stretches = search.stretches
-    readable = [stretch for stretch in (*stretches, *_pool(search)) if stretch.decoded.message is not None]
+    # What is less proven than was asked for is as if it could not be read: who asks learns nothing about a forgery.
+    readable = [stretch for stretch in (*stretches, *_pool(search)) if _is_told(stretch, search)]
     best = min(readable, key=trials.joint_p, default=None)
     if best is not None and (p := trials.joint_p(best)) < limit:
         sure = [stretch for stretch in stretches if trials.joint_p(stretch) < limit]
         assert best.decoded.message is not None
-        check_bits = proven_bits(best.decoded, best.decodings)
         return Detection(
             "found",
             best.decoded.message.content,
             trials.reported_p(p, best.key_index),
-            _segments(sure, search.keys, end, hop_seconds),
+            _segments(sure, search, end, hop_seconds),
             tuple(map(float, best.decoded.llrs)),
             search.keys[best.key_index].fingerprint,
             _measured_speed(best, hypothesis.speed),
             "fast",
-            check_bits,
+            math.floor(best.check_bits),
             WIRE_FORMAT,
             tempo=_measured_speed(best, hypothesis.tempo),
         )
@@ -333,7 +333,12 @@ def _decide(
     strongest = min(present, key=lambda stretch: stretch.log_p)
     p = trials.reported_p(p, strongest.key_index)
     llrs = tuple(map(float, strongest.decoded.llrs))
-    return Detection("unreadable", None, p, _segments(present, search.keys, end, hop_seconds), llrs, layer="fast")
+    return Detection("unreadable", None, p, _segments(present, search, end, hop_seconds), llrs, layer="fast")
+
+
+def _is_told(stretch: MarkedStretch, search: Search) -> bool:
+    """Whether a stretch has a message, with as much proof as is asked for."""
+    return stretch.decoded.message is not None and stretch.check_bits >= search.min_check_bits
 
 
 def _pool(search: Search) -> Iterator[MarkedStretch]:
@@ -345,7 +350,9 @@ def _pool(search: Search) -> Iterator[MarkedStretch]:
             llrs = np.concatenate([piece.llrs for piece in pieces])
             decoded = decode_seconds(llrs, channels)
             strongest = min(pieces, key=lambda piece: piece.log_p)
-            yield replace(strongest, decoded=decoded, decodings=1 + sum(piece.decodings for piece in pieces))
+            proof = proven_bits(decoded, search.decodings + 1)
+            count = 1 + sum(piece.decodings for piece in pieces)
+            yield replace(strongest, decoded=decoded, decodings=count, check_bits=proof)
 
 
 def _better(one: Detection, other: Detection) -> Detection:
@@ -378,18 +385,16 @@ def _measured_speed(stretch: MarkedStretch, speed: float) -> float:
     return float(speed * np.clip(FRAMES_PER_SECOND / hops, 1 / SPEED_RATIO, SPEED_RATIO))
 
 
-def _segments(
-    stretches: list[MarkedStretch], keys: Sequence[KeyChannels], end: float, hop_seconds: float
-) -> list[Segment]:
+def _segments(stretches: list[MarkedStretch], search: Search, end: float, hop_seconds: float) -> list[Segment]:
     """Where the marks are, in seconds of the audio as it was given."""
     return [
         Segment(
             min(stretch.first * hop_seconds, end),
             min(stretch.last * hop_seconds, end),
             float(stretch.scores.mean()),
-            stretch.decoded.message is not None,
-            None if stretch.decoded.message is None else stretch.decoded.message.content,
-            keys[stretch.key_index].fingerprint,
+            _is_told(stretch, search),
+            stretch.decoded.message.content if stretch.decoded.message and _is_told(stretch, search) else None,
+            search.keys[stretch.key_index].fingerprint,
         )
         for stretch in sorted(stretches, key=lambda stretch: stretch.first)
     ]

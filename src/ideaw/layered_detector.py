@@ -30,7 +30,7 @@ DEFAULT_DEEP_SPEEDS: Speeds = "near"
 
 
 MAX_CHECK_BITS = 48
-"""Most bits of proof that can be asked for: about what a long message always has, and a short one at best."""
+"""Most bits of proof that can be asked for; a long message has 51, less what was tried before it was read."""
 
 
 class DeepDetector:
@@ -41,16 +41,19 @@ class DeepDetector:
         expected: messages that are looked for by themselves.
         layers: how many layers of marks are looked for in all.
         speeds: "none", "near" or "all": which other speeds are tried where nothing is found.
+        min_check_bits: bits of proof that a message was made with its key, without which it is not told.
 
     Raises:
         IdeawError: there are no keys, or `speeds` is not known.
     """
 
-    def __init__(self, keys: Sequence[Key], expected: Sequence[Message], layers: int, speeds: str) -> None:
+    def __init__(
+        self, keys: Sequence[Key], expected: Sequence[Message], layers: int, speeds: str, min_check_bits: int = 0
+    ) -> None:
         if not len(keys):
             raise IdeawError("there are no keys to look for; give at least one")
         self._keys, self._layers, self._speeds = keys, layers, check_speeds(speeds)
-        self._wanted = [Wanted(key, expected) for key in keys]
+        self._wanted, self._min_check_bits = [Wanted(key, expected) for key in keys], min_check_bits
 
     @single_threaded_blas()
     def detect(self, blocks: Iterable[NDArray[np.floating]], rate: int, channels: int) -> Detection:
@@ -88,7 +91,8 @@ class DeepDetector:
         limit = file_limit(seconds)
         if finding.p_value >= limit:
             return Detection("none", None, finding.p_value, [], ())
-        key, message = self._keys[finding.key_index], search.message(finding)
+        key, proof = self._keys[finding.key_index], search.check_bits(finding)
+        message = search.message(finding) if proof >= self._min_check_bits else None
         content = None if message is None else message.content
         span = finding.start, min(finding.end, seconds)
         segment = Segment(*span, finding.decoding.score, content is not None, content, key.fingerprint)
@@ -96,7 +100,7 @@ class DeepDetector:
         p = reported_p(finding.p_value, key)
         name = None if content is None else key.fingerprint
         wire_format = None if content is None else WIRE_FORMAT
-        check_bits = 0 if content is None else max(0, floor(search.check_bits(finding)))
+        check_bits = 0 if content is None else floor(proof)
         played = finding.playback
         speed, tempo = (1.0, played.tempo) if played.keeps_pitch else (played.tempo, 1.0)
         return Detection(status, content, p, [segment], (), name, speed, "deep", check_bits, wire_format, tempo=tempo)
@@ -159,9 +163,8 @@ class LayeredDetector:
         min_check_bits: int = 0,
     ) -> None:
         fast, deep = (speeds or default for default in (DEFAULT_SPEEDS, DEFAULT_DEEP_SPEEDS))
-        self._min_check_bits = min_check_bits
         self._fast = Detector(network, keys, fast, len(layers), min_check_bits) if "fast" in layers else None
-        self._deep = DeepDetector(keys, expected, len(layers), deep) if "deep" in layers else None
+        self._deep = DeepDetector(keys, expected, len(layers), deep, min_check_bits) if "deep" in layers else None
 
     def detect(
         self,
@@ -174,10 +177,10 @@ class LayeredDetector:
         """The answer for audio that can be gone through again and again; arguments as `Detector.detect` has them."""
         answers = []
         if self._fast is not None:
-            answers.append(self._proven(self._fast.detect(open_blocks, rate, channels, length, progress)))
+            answers.append(self._fast.detect(open_blocks, rate, channels, length, progress))
         if self._deep is not None and not any(answer.found for answer in answers):
             blocks = open_blocks() if answers else with_progress(open_blocks(), length, progress)
-            answers.append(self._proven(self._deep.detect(blocks, rate, channels)))
+            answers.append(self._deep.detect(blocks, rate, channels))
         return most_telling(answers)
 
     def detect_stream(self, blocks: Iterable[ArrayLike], rate: int, latency_seconds: int) -> Iterator[Detection]:
@@ -188,17 +191,13 @@ class LayeredDetector:
         """
         if self._fast is None:
             assert self._deep is not None
-            yield from map(self._proven, self._deep.detect_stream(blocks, rate, latency_seconds))
+            yield from self._deep.detect_stream(blocks, rate, latency_seconds)
         elif self._deep is None:
-            yield from map(self._proven, self._fast.detect_stream(blocks, rate, latency_seconds))
+            yield from self._fast.detect_stream(blocks, rate, latency_seconds)
         else:
             listener = self._deep.listen(rate)
-            for found in self._fast.detect_stream(_overheard(blocks, listener), rate, latency_seconds):
-                answer = self._proven(found)
-                yield answer if answer.found else most_telling([answer, self._proven(listener.answer())])
-
-    def _proven(self, answer: Detection) -> Detection:
-        return answer.proven(self._min_check_bits)
+            for answer in self._fast.detect_stream(_overheard(blocks, listener), rate, latency_seconds):
+                yield answer if answer.found else most_telling([answer, listener.answer()])
 
 
 def _overheard(blocks: Iterable[ArrayLike], listener: DeepListener) -> Iterator[NDArray[Any]]:
@@ -229,7 +228,7 @@ def check_proof(min_check_bits: int) -> int:
     Raises:
         IdeawError: they are less than none, or more than any message ever has.
     """
-    if not 0 <= min_check_bits <= MAX_CHECK_BITS:
+    if type(min_check_bits) is not int or not 0 <= min_check_bits <= MAX_CHECK_BITS:
         raise IdeawError(f"{min_check_bits} bits of proof cannot be asked for; give 0 to {MAX_CHECK_BITS}")
     return min_check_bits
 

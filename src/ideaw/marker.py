@@ -257,12 +257,12 @@ class Marker(SegmentMarker):
                 "all" from 0.8 to 1.25, or "none" (None: all, but near for the deep layer, where they take long).
             layers: which are looked for: "fast", "deep", or "deep" where "fast" is not found or not readable.
             expected: messages that the deep layer is tested for by themselves: found in shorter and worse audio.
-            min_check_bits: proof that a message was made with its key, see `Detection.check_bits`: more is read for it,
-                and a message with less is not told.
+            min_check_bits: 0 to 48, the least proof that a message was made with its key (`Detection.check_bits`):
+                more of the audio is read for it, and a message with less is as if it could not be read.
 
         Raises:
             AudioError, IdeawError: the samples cannot be searched; `keys` holds none or no keys; `speeds` or a layer is
-                not known; `min_check_bits` is none.
+                not known; `min_check_bits` is not from 0 to 48.
         """
         rate = check_samples(floats := as_float(samples), rate)
         blocks = partial(split_blocks, floats, ARRAY_BLOCK_SECONDS * rate)

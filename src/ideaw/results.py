@@ -61,7 +61,7 @@ class Detection:
     """Which layer of the mark spoke: "fast", the network's, or "deep"; None for "none"."""
     check_bits: int = 0
     """Bits of proof that the message was made with the key: without it, forging as much takes 2^check_bits tries, see
-    docs/security.md. 0 unless a message was read, which is not told where more proof was asked for."""
+    docs/security.md. 0 unless found."""
     wire_format: int | None = None
     """Number of the format that the mark is written in; None unless found."""
     heard_seconds: float | None = None
@@ -81,19 +81,7 @@ class Detection:
         read = [self.message, *(segment.message for segment in self.segments)]
         return tuple(dict.fromkeys(message for message in read if message is not None))
 
-    def proven(self, min_check_bits: int) -> "Detection":
-        """The same, "unreadable" where less proves that its message was made with the key."""
-        if not self.found or self.check_bits >= min_check_bits:
-            return self
-        segments = [dataclasses.replace(segment, message=None, message_ok=False) for segment in self.segments]
-        return dataclasses.replace(
-            self, status="unreadable", message=None, segments=segments, key=None, wire_format=None
-        )
-
     def __str__(self) -> str:
-        if self.status == "unreadable" and self.check_bits:
-            how = f"but only {self.check_bits} bits prove that its message was made with the key"
-            return f"unreadable: a mark is there, {how} (p = {self.p_value:.1e})"
         if self.status == "unreadable" and self.layer == "deep":
             how = "but no message can be read from it; test some as expected ones"
             return f"unreadable: a deep mark is there, {how} (p = {self.p_value:.1e})"

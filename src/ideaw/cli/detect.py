@@ -74,7 +74,7 @@ def detect(
         typer.Option(
             "--check-bits",
             metavar="N",
-            help="Tell no message with fewer bits of proof that it was made with the key, up to 48; reads more for it.",
+            help="Tell no message with fewer bits of proof that it was made with its key, 0 to 48; takes longer.",
         ),
     ] = 0,
     longest: Annotated[
@@ -128,7 +128,7 @@ def detect(
         exit_code = max(exit_code, EXIT_FOUND if detection.found else EXIT_NOT_FOUND)
         answers.append({"file": str(path)} | detection_as_json(detection, names))
         if not as_json:
-            _say(path, detection, names, speeds if "deep" in layers else speeds or Speed.ALL)
+            _say(path, detection, names, speeds if "deep" in layers else speeds or Speed.ALL, min_check_bits)
     if as_json:
         console.say_json(answers[0] if len(paths) == 1 else answers)
     raise typer.Exit(exit_code)
@@ -144,12 +144,14 @@ def _named(path: Path, pcm: PcmForm | None) -> Iterator[Path]:
         yield path
 
 
-def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed | None) -> None:
+def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed | None, min_check_bits: int) -> None:
     """One line for a file, and one for each stretch where several messages or keys were found."""
     if detection.status == "none":
         console.say(f"{path}: not found: no mark{SEARCHED_SPEEDS[speeds]} (p = {detection.p_value:.1e})")
         return
-    console.say(f"{path}: {detection}{_key_note(detection, names)}")
+    # Said of every mark that is not read: whether a forgery nearly passed is nobody's business.
+    unproven = f", or is proven by less than {min_check_bits} bits" if min_check_bits and not detection.found else ""
+    console.say(f"{path}: {detection}{unproven}{_key_note(detection, names)}")
     if len({(segment.message, segment.key) for segment in detection.segments if segment.message_ok}) > 1:
         for segment in detection.segments:
             console.say(f"  {segment}{_key_note(segment, names)}")

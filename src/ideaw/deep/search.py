@@ -114,7 +114,7 @@ class DeepSearch:
         self._speeds, self._limit = speeds, limit
         self._stream = EvidenceStream()
         self._whole = np.zeros((PERIOD_CELLS, NUM_MEL_BANDS), np.float32)
-        self._cells = self._pieces = self._answers = 0
+        self._cells = self._pieces = self._answers = self._tries = 0
         self._best_piece = DeepFinding()
         self._audio = SampleBuffer()
         self._excerpt: NDArray[np.float32] | None = None
@@ -157,8 +157,8 @@ class DeepSearch:
         return None if unsure or decoding.word is None else decoding.word.message(wanted.key)
 
     def check_bits(self, finding: DeepFinding) -> float:
-        """Bits of proof that a word was made with the key; everything that is looked at is a try."""
-        return -finding.decoding.log_check_p / log(2) - log2(1 + self._pieces)
+        """Bits of proof that a word was made with the key; every word that was looked at up to now is a try."""
+        return max(0.0, -finding.decoding.log_check_p / log(2) - log2(max(self._tries, 1)))
 
     def _take(self, chunk: Chunk) -> None:
         """Add a chunk to the whole, and search its pieces."""
@@ -192,6 +192,7 @@ class DeepSearch:
                 for factor in TEMPO_REFINEMENTS:
                     refined = replace(tried[playback], tempo=tried[playback].tempo * factor)
                     either = decode_near(played.folded(refined, linear=True), frames, pattern, words)
+                    self._tries += 1
                     promising.append((min(decoding.log_p for decoding in either), index, refined, frames))
         best = DeepFinding()
         for _, index, refined, frames in sorted(promising, key=itemgetter(0))[:NUM_TESTED]:
@@ -204,6 +205,7 @@ class DeepSearch:
         self, folded: NDArray[np.float32], start: int, stop: int, spent: float, cell_step: int = 1
     ) -> DeepFinding:
         """The best of all keys in folded evidence of frames `start` to `stop`; `spent` is ln of other trials."""
+        self._tries += len(self._patterns) * len(range(0, TILE_CELLS, cell_step))
         findings = [
             self._finding(decode(folded, pattern, words, cell_step), index, start, stop, spent)
             for index, (pattern, (words, _)) in enumerate(zip(self._patterns, self._words, strict=True))

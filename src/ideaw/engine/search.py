@@ -65,6 +65,8 @@ class MarkedStretch:
     decoded: Decoded
     decodings: int
     """How often seconds of this track were decoded: each is a trial."""
+    check_bits: float
+    """Bits of proof that the message was made with the key; every decoding of the search before is counted as a try."""
     joined: bool = False
     """Whether it was joined from several chunks, so that its seconds were not yet decoded together."""
 
@@ -88,7 +90,9 @@ class Search:
     remembered_seconds: int | None = None
     """Seconds of a stretch that are kept one by one, the last ones (None: all): bounds the memory of an endless one."""
     min_check_bits: int = 0
-    """Bits of proof up to which seconds are read, though the message is sure before (`Decoded.check_bits`)."""
+    """Bits of proof up to which seconds are read, though the message is sure before."""
+    decodings: int = 0
+    """How often seconds of any track were decoded so far."""
     _audio: SampleBuffer = field(default_factory=SampleBuffer)
     _searched: int = 0
     """The hop up to which everything was searched."""
@@ -148,9 +152,10 @@ class Search:
             for track in find_tracks(features.code, channels):
                 self.log_p = min(self.log_p, track.log_p)
                 if track.log_p < math.log(CANDIDATE_P):
-                    decoder = _TrackDecoder(features, channels, track, self.min_check_bits)
+                    decoder = _TrackDecoder(features, channels, track, self.min_check_bits, self.decodings)
                     for stretch in decoder.stretches(key_index, hop):
                         self._add(stretch)
+                    self.decodings = decoder.tries
 
     def _add(self, new: MarkedStretch) -> None:
         """Add a stretch, as the continuation of one from an earlier chunk or by itself."""
@@ -165,11 +170,18 @@ class Search:
 class _TrackDecoder:
     """Reads and decodes a track, in parts where marked pieces were spliced so that their seconds follow each other."""
 
-    def __init__(self, features: ChunkFeatures, channels: KeyChannels, track: Track, min_check_bits: int) -> None:
+    def __init__(
+        self, features: ChunkFeatures, channels: KeyChannels, track: Track, min_check_bits: int, tries: int
+    ) -> None:
         self._features, self._channels, self._track = features, channels, track
-        self._min_check_bits = min_check_bits
+        self._min_check_bits, self._tries_before = min_check_bits, tries
         self._decodings = 0
         self._llrs = np.zeros((len(track.starts), channels.message.carriers.slots), np.float32)
+
+    @property
+    def tries(self) -> int:
+        """Decodings of the search up to now."""
+        return self._tries_before + self._decodings
 
     def stretches(self, key_index: int, hop: int) -> Iterator[MarkedStretch]:
         """The stretches of the track, one for each message, in the order of its seconds; positions count from `hop`."""
@@ -188,6 +200,7 @@ class _TrackDecoder:
                 hop + (last if end == len(starts) else int(starts[end])),
                 part,
                 self._decodings,
+                proven_bits(part, self.tries),
             )
 
     def _read(self) -> Decoded:
@@ -210,7 +223,7 @@ class _TrackDecoder:
             if unread.any() and decoded.p_value <= EARLY_STOP_P and decoded.symbols is not None:
                 other = contradicts(self._llrs, decoded.symbols, channels, surely=False)
                 beside = np.convolve(other, np.ones(3))[1:-1] > 0
-                proven = proven_bits(decoded, self._decodings) >= self._min_check_bits
+                proven = proven_bits(decoded, self.tries) >= self._min_check_bits
                 wanted = unread & beside if proven else unread
             if not wanted.any():
                 return decode_seconds(self._llrs, channels, decoded)
@@ -275,9 +288,12 @@ class _TrackDecoder:
         return find_borders(streams, self._track)
 
 
-def proven_bits(decoded: Decoded, decodings: int) -> int:
-    """Bits of proof that a message was made with the key, after so many decodings, each of which is a try."""
-    return max(0, math.floor(decoded.check_bits - math.log2(decodings)))
+def proven_bits(decoded: Decoded, tries: int) -> float:
+    """Bits of proof that a message was made with the key, where this was one of so many tries up to now.
+
+    The k-th may succeed with 1 / (k (k + 1)) of what is allowed, so that all together, however many, have all of it.
+    """
+    return max(0.0, decoded.check_bits - math.log2(tries * (tries + 1)))
 
 
 def _read_first(seconds: int) -> NDArray[np.bool_]:
@@ -331,6 +347,7 @@ def _join(known: MarkedStretch, new: MarkedStretch, seconds: int | None) -> Mark
         last=(known, new)[sources[-1]].last,
         decoded=min(known.decoded, new.decoded, key=_p_value),
         decodings=known.decodings + new.decodings,
+        check_bits=max(known.check_bits, new.check_bits),
         joined=True,
         **{name: values[order][-(seconds or len(order)) :] for name, values in rows.items()},
     )
