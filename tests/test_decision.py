@@ -57,7 +57,7 @@ def _stretch(
     starts = first + FRAMES_PER_SECOND * np.arange(seconds)
     decoded = decode_seconds(llrs, network.channels(key))
     last = first + FRAMES_PER_SECOND * seconds
-    return MarkedStretch(key_index, starts, np.full(seconds, 10.0), log_p, llrs, first, last, decoded, 1)
+    return MarkedStretch(key_index, starts, np.full(seconds, 10.0), log_p, llrs, first, last, decoded, 1, decoded.check_bits)
 
 
 def _answer(
@@ -75,6 +75,7 @@ def _answer(
     class GivenSearch:
         def __init__(self, network: Network, keys: Sequence[KeyChannels], *_: Any, **__: Any) -> None:
             self.keys, self.chunks, self.hop_samples = keys, chunks, HOP_SAMPLES
+            self.min_check_bits = self.decodings = 0
             here = len(searches) == (speed != 1)
             self.stretches = list(stretches) if here else []
             self.log_p = min([log_p, *(stretch.log_p for stretch in self.stretches)])
