@@ -57,7 +57,9 @@ def _stretch(
     starts = first + FRAMES_PER_SECOND * np.arange(seconds)
     decoded = decode_seconds(llrs, network.channels(key))
     last = first + FRAMES_PER_SECOND * seconds
-    return MarkedStretch(key_index, starts, np.full(seconds, 10.0), log_p, llrs, first, last, decoded, 1, decoded.check_bits)
+    return MarkedStretch(
+        key_index, starts, np.full(seconds, 10.0), log_p, llrs, first, last, decoded, 1, decoded.check_bits
+    )
 
 
 def _answer(

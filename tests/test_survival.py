@@ -15,7 +15,7 @@ from ideaw.engine.plan import plan_message
 from ideaw.errors import AudioError
 from ideaw.keys import PUBLIC
 from ideaw.payload.message import Message
-from ideaw.survival import SHORT_ENERGY, copies, effective_energy, long_energy, measure_survival, read_bytes
+from ideaw.survival import copies, effective_energy, long_energy, measure_survival, read_bytes, short_energy
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def read_in_noise(marker: ideaw.Marker, size: int, seconds: int, energy: float, 
 def test_the_energy_that_is_needed_reads_nineteen_of_twenty_in_white_noise(
     marker: ideaw.Marker, size: int, seconds: int
 ) -> None:
-    needed = SHORT_ENERGY if size == 4 else long_energy(size, seconds)
+    needed = short_energy(46) if size == 4 else long_energy(size, seconds)
     assert read_in_noise(marker, size, seconds, needed, 24) >= 20  # fewer in 1 of 200 runs at 95 %
     assert read_in_noise(marker, size, seconds, needed * 0.6, 24) <= 20
 
@@ -58,7 +58,7 @@ def test_the_effective_energy_of_gaussian_values_is_theirs() -> None:
 
 
 def test_more_energy_reads_more_and_never_more_than_fits() -> None:
-    told = [read_bytes(energy, 10, 43, 4) for energy in (0, 100, 120, 350, 700, 1e9)]
+    told = [read_bytes(energy, 10, 43, 46) for energy in (0, 100, 120, 350, 700, 1e9)]
     assert told == sorted(told)
     assert (told[0], told[2], told[-1]) == (0, 4, 43)
     assert 4 < told[4] < 43
@@ -114,3 +114,16 @@ def test_of_a_long_recording_four_stretches_are_measured(
     found = measure_survival(marker.network, path, 10 * len(speech), ())
     assert found.measured_seconds == 40
     assert found.copies[0].bytes > marker.capacity(40)  # the energy of a minute is told
+
+
+@pytest.mark.slow
+def test_a_silent_stretch_holds_nothing_and_the_others_are_measured(
+    tmp_path: Path, marker: ideaw.Marker, speech: NDArray[np.float32]
+) -> None:
+    path, silence = tmp_path / "pause.wav", np.zeros(30 * 16_000)
+    sf.write(path, np.concatenate([speech, speech, speech, silence]), 16_000)
+    loud = tmp_path / "loud.wav"
+    sf.write(loud, np.tile(speech, 8), 16_000)
+    found, whole = (measure_survival(marker.network, place, 48 * 16_000, (24,)) for place in (path, loud))
+    assert found.measured_seconds == whole.measured_seconds == 40
+    assert 0 < found.copies[1].bytes < whole.copies[1].bytes

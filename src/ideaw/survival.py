@@ -24,7 +24,7 @@ from ideaw.audio.write import write_audio
 from ideaw.engine.network import Network
 from ideaw.engine.plan import plan_message
 from ideaw.engine.search import Search
-from ideaw.errors import FileError
+from ideaw.errors import AudioError, FileError
 from ideaw.hypotheses import Hypothesis, Screening, excerpt_for
 from ideaw.keys import PUBLIC
 from ideaw.listening import PROBE_SECONDS, Listening
@@ -45,8 +45,9 @@ MAX_MEASURED_BYTES = 24
 READ_SHARE = 0.95
 """Share of messages that are read at the energies below."""
 
-SHORT_ENERGY = 119.0
-"""Energy over the variance of the noise, of all slots together, that a message in every second needs (E107)."""
+SHORT_ENERGIES = {10: 49.0, 22: 62.0, 46: 119.0}
+"""Message bits of a model → energy over the variance of the noise, of all slots together, that a message in every
+second needs (E107)."""
 
 LONG_BIT_ENERGY, LONG_BIT_ENERGY_PER_FOLD, TYPICAL_BITS = 2.6, 0.2, 160
 """Energy for each of TYPICAL_BITS bits of a longer message, with all that is sent with it, and how much more for
@@ -75,8 +76,8 @@ class Survival:
 
     Attributes:
         copy: what became of it: "untouched", "MP3 128 kbit/s" …
-        bytes: of the longest message that is read with a probability of READ_SHARE, if the reading of all such copies
-            is as in white noise; 0 if none is.
+        bytes: of the longest message that would be read with a probability of READ_SHARE in white noise of this
+            energy; 0 if none would be.
         short_bytes: of a message that every second repeats.
         short_seconds: seconds of it that such a message needs on the average; None if all of it is too little.
     """
@@ -115,23 +116,29 @@ def measure_survival(
 
     Raises:
         FileError: it cannot be read, or a copy cannot be written.
-        AudioError: it cannot be marked.
+        AudioError: none of it can be marked.
     """
     with open_audio(path) as source:
         rate, encoding = source.rate, replace(source.encoding, tags={}, id3=b"")
         spans = _spans(num_samples, rate)
         stretches = [np.concatenate(list(source.stretches([span]))) for span in spans]
     agreements: dict[str, list[dict[str, Agreement]]] = {}
-    marker = Marker(network)
+    marker, unmarked = Marker(network), list[AudioError]()
     for number, samples in enumerate(stretches):
         with tempfile.TemporaryDirectory() as folder:
             message = _message(network, len(samples) / rate)
-            marked = marker.embed(samples, rate, message.content)
+            try:
+                marked = marker.embed(samples, rate, message.content)
+            except AudioError as problem:  # a silent stretch holds nothing, and others may hold enough
+                unmarked.append(problem)
+                continue
             own = Path(folder, "own" + Path(path).suffix.lower())
             for name, copy in copies((marked, rate), own, encoding, kbps):
                 agreements.setdefault(name, []).append(_agreements(network, copy, message))
         if progress is not None:
             progress((number + 1) / len(stretches))
+    if len(unmarked) == len(stretches):
+        raise unmarked[0]
     measured = sum(map(len, stretches)) / rate
     find = partial(_survival, network, num_samples / rate, measured)
     return Survivals(tuple(find(name, measurements) for name, measurements in agreements.items()), measured)
@@ -152,18 +159,24 @@ def effective_energy(agreement: Agreement) -> float:
     return 2 * len(values) * max(0.0, *exponents)
 
 
-def read_bytes(energy: float, seconds: float, most: int, short_bytes: int) -> int:
+def short_energy(message_bits: int) -> float:
+    """What a message in every second needs in a model of so many bits: what the next larger known one needs."""
+    return min((energy for bits, energy in SHORT_ENERGIES.items() if bits >= message_bits), default=float("inf"))
+
+
+def read_bytes(energy: float, seconds: float, most: int, message_bits: int) -> int:
     """Bytes of the longest message that is read at this energy with a probability of READ_SHARE.
 
     Args:
         energy: of all slots together, over the variance of their noise.
         seconds: of the audio.
         most: bytes that fit.
-        short_bytes: bytes that fit into every second.
+        message_bits: of the model.
     """
+    short_bytes = layout(message_bits).content_bytes
     longer = range(short_bytes + 1, most + 1)
     fitting = [count for count in longer if long_energy(count, seconds) <= energy]
-    return max(fitting, default=short_bytes if energy >= SHORT_ENERGY else 0)
+    return max(fitting, default=short_bytes if energy >= short_energy(message_bits) else 0)
 
 
 def long_energy(num_bytes: int, seconds: float) -> float:
@@ -198,8 +211,8 @@ def copies(
     pairs = [samples[:, first : first + 2] for first in range(0, samples.shape[1], 2)]
     for bitrate in kbps:
         coding = Encoding("MP3", "MPEG_LAYER_III", bitrate)
-        copies = [_through(own.with_name("copy.mp3"), (pair, coded_rate), coding)[0] for pair in pairs]
-        yield f"MP3 {bitrate} kbit/s", (np.concatenate(copies, 1), coded_rate)
+        coded = [_through(own.with_name("copy.mp3"), (pair, coded_rate), coding)[0] for pair in pairs]
+        yield f"MP3 {bitrate} kbit/s", (np.concatenate(coded, 1), coded_rate)
 
 
 def _spans(num_samples: int, rate: int) -> list[tuple[int, int]]:
@@ -270,6 +283,7 @@ def _survival(
         for kind in kinds
     ]
     energy, bits = max(energies, default=0.0) * seconds / measured, network.card.message_bits
-    short = layout(bits).content_bytes
-    needed = ceil(SHORT_ENERGY * seconds / energy) if energy >= SHORT_ENERGY else None
-    return Survival(name, read_bytes(energy, seconds, capacity(seconds, bits), short), short, needed)
+    least = short_energy(bits)
+    needed = ceil(least * seconds / energy) if energy >= least else None
+    longest = read_bytes(energy, seconds, capacity(seconds, bits), bits)
+    return Survival(name, longest, layout(bits).content_bytes, needed)
