@@ -7,6 +7,8 @@ network; of a system without messages, right is that a mark was found.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,24 +35,9 @@ def _overwrite(system: WatermarkSystem, number: int, times: int) -> Samples:
     return audio
 
 
-def overwritten(system: WatermarkSystem, number: int) -> Case:
-    """Somebody marks the marked audio once more; who marked first searches."""
-    return Case(_overwrite(system, number, 1), (system.clip(number).message,))
-
-
-def overwritten_twice(system: WatermarkSystem, number: int) -> Case:
-    """Marked over with two fresh keys; who marked first searches."""
-    return Case(_overwrite(system, number, 2), (system.clip(number).message,))
-
-
-def overwritten_three_times(system: WatermarkSystem, number: int) -> Case:
-    """Marked over with three fresh keys; who marked first searches."""
-    return Case(_overwrite(system, number, 3), (system.clip(number).message,))
-
-
-def overwritten_five_times(system: WatermarkSystem, number: int) -> Case:
-    """Marked over with five fresh keys; who marked first searches."""
-    return Case(_overwrite(system, number, 5), (system.clip(number).message,))
+def overwritten(system: WatermarkSystem, number: int, times: int = 1) -> Case:
+    """Somebody marks the marked audio with so many fresh keys; who marked first searches."""
+    return Case(_overwrite(system, number, times), (system.clip(number).message,))
 
 
 def overwriting(system: WatermarkSystem, number: int) -> Case:
@@ -64,26 +51,11 @@ def marked_again(system: WatermarkSystem, number: int) -> Case:
     return Case(system.mark(clip.marked, system.message(number, 1)), (clip.message,))
 
 
-def _average_copies(system: WatermarkSystem, number: int, copies: int) -> Case:
-    """The mean of a clip marked with so many messages, all of which are right."""
+def averaged(system: WatermarkSystem, number: int, copies: int = 2) -> Case:
+    """So many buyers mix their copies, whose messages differ; all are right."""
     clip, messages = system.clip(number), [system.message(number, draw) for draw in range(copies)]
     marked = [clip.marked, *(system.mark(clip.host, message) for message in messages[1:])]
     return Case(clip_to_full_scale(np.mean(marked, 0)), tuple(messages))
-
-
-def averaged(system: WatermarkSystem, number: int) -> Case:
-    """Two buyers mix their copies, whose messages differ; both are right."""
-    return _average_copies(system, number, 2)
-
-
-def averaged_five(system: WatermarkSystem, number: int) -> Case:
-    """Five buyers mix their copies, whose messages differ; all are right."""
-    return _average_copies(system, number, 5)
-
-
-def averaged_ten(system: WatermarkSystem, number: int) -> Case:
-    """Ten buyers mix their copies, whose messages differ; all are right."""
-    return _average_copies(system, number, 10)
 
 
 def averaged_keys(system: WatermarkSystem, number: int) -> Case:
@@ -123,38 +95,48 @@ def shaped_noise(system: WatermarkSystem, number: int) -> Case:
     return Case(clip_to_full_scale(clip.host + np.fft.irfft(turned, len(clip.host), axis=0)), (clip.message,))
 
 
-NEED_NETWORK = (learned.transplanted, learned.transplanted_from_mp3, learned.erased, learned.combined)
-NEED_KEYS = (
-    wrong_key,
-    overwritten,
-    overwritten_twice,
-    overwritten_three_times,
-    overwritten_five_times,
-    overwriting,
-    averaged_keys,
-    guessed_key,
-)
-NEED_MESSAGES = (averaged, averaged_five, averaged_ten)
+Threat: TypeAlias = Callable[[WatermarkSystem, int], Case]
+
+NEED_NETWORK: dict[str, Threat] = {
+    "transplanted": learned.transplanted,
+    "transplanted_from_mp3": learned.transplanted_from_mp3,
+    "erased": learned.erased,
+    "combined": learned.combined,
+}
+NEED_KEYS: dict[str, Threat] = {
+    "wrong_key": wrong_key,
+    "overwritten": overwritten,
+    "overwritten_twice": partial(overwritten, times=2),
+    "overwritten_three_times": partial(overwritten, times=3),
+    "overwritten_five_times": partial(overwritten, times=5),
+    "overwriting": overwriting,
+    "averaged_keys": averaged_keys,
+    "guessed_key": guessed_key,
+}
+NEED_MESSAGES: dict[str, Threat] = {
+    "averaged": averaged,
+    "averaged_five": partial(averaged, copies=5),
+    "averaged_ten": partial(averaged, copies=10),
+}
 """Threats that are made with ideaw's network, and those that only systems with keys, or with messages, can meet."""
 
-THREATS: dict[str, Callable[[WatermarkSystem, int], Case]] = {
-    threat.__name__: threat
-    for threat in (
-        *NEED_NETWORK,
-        *NEED_KEYS,
-        *NEED_MESSAGES,
-        *(marked_again, copied, copied_loudly, shaped_noise),
-    )
+THREATS: dict[str, Threat] = {
+    **NEED_NETWORK,
+    **NEED_KEYS,
+    **NEED_MESSAGES,
+    "marked_again": marked_again,
+    "copied": copied,
+    "copied_loudly": copied_loudly,
+    "shaped_noise": shaped_noise,
 }
 
 
 def why_not(threat: str, system: WatermarkSystem) -> str | None:
     """Why a system cannot meet a threat; None if it can."""
-    made = THREATS[threat]
-    if made in NEED_NETWORK and system.network is None:
+    if threat in NEED_NETWORK and system.network is None:
         return f"it takes the extractor of ideaw, and {system.title} has one of its own"
-    if made in NEED_KEYS and not system.keyed:
+    if threat in NEED_KEYS and not system.keyed:
         return f"{system.title} has no keys"
-    if made in NEED_MESSAGES and not system.bits:
+    if threat in NEED_MESSAGES and not system.bits:
         return f"{system.title} carries no message"
     return None
