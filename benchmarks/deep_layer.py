@@ -8,12 +8,13 @@
     python benchmarks/deep_layer.py security FOLDER …
     python benchmarks/deep_layer.py costs FOLDER …
     python benchmarks/deep_layer.py streams FOLDER …
+    python benchmarks/deep_layer.py messages FOLDER …
     python benchmarks/deep_layer.py stereo FOLDER_OF_FULL_RATE_FILES …
 
 FOLDER holds clips named KIND-NUMBER; two that follow each other are joined, so that pieces are 10 to 16 s long. Every
-piece gets a random key and a message of two bytes, in both layers. A row is skipped, with a line, where a package or
-the weights of a codec are missing. With --json, what was measured is kept after every row; with --resume too, attacks
-of rates and edits that are in that file already are not measured again.
+piece gets a random key and a message, of two bytes where nothing else is said, in both layers. A row is skipped, with
+a line, where a package or the weights of a codec are missing. With --json, what was measured is kept after every row;
+with --resume too, attacks of rates and edits that are in that file already are not measured again.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from ideaw.deep.decode import fold
 from ideaw.deep.embedder import TILE_SAMPLES, DeepEmbedder, DeepSettings, choose_start
 from ideaw.deep.loudness import EvidenceStream
 from ideaw.deep.signs import PERIOD_CELLS, TILE_CELLS, KeyPattern
-from ideaw.deep.words import Word
+from ideaw.deep.words import KINDS_OF_BYTES, Word
 from ideaw.errors import IdeawError
 from ideaw.payload.message import Message
 from ideaw.quality.fidelity import pesq, visqol
@@ -90,11 +91,11 @@ def pieces(folder: Path, kind: str, pairs: int) -> list[Audio]:
     return [np.concatenate(clips[index : index + 2])[: 16 * SAMPLE_RATE] for index in range(0, len(clips), 2)]
 
 
-def mark(originals: list[Audio], layers: str = "fast,deep") -> list[Piece]:
+def mark(originals: list[Audio], layers: str = "fast,deep", num_bytes: int = 2) -> list[Piece]:
     """Every piece with a key and a message of its own."""
     rng, marked = np.random.default_rng(22), []
     for original in originals:
-        key, message = ideaw.Key(rng.bytes(16)), rng.bytes(2)
+        key, message = ideaw.Key(rng.bytes(16)), rng.bytes(num_bytes)
         marker = ideaw.load(key=key, threads=1)
         marked.append(Piece(original, marker.embed(original, SAMPLE_RATE, message, layers=layers), key, message))
     return marked
@@ -302,6 +303,16 @@ def streams(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any
             yield {"attack": f"{name}, start {start}"} | _rates(heard, "none")
 
 
+def messages(originals: list[Audio], lyra: Path | None) -> Iterator[dict[str, Any]]:
+    """Messages of two, three and four bytes in twelve seconds."""
+    rows, twelve = attacks(lyra), [piece[: 12 * SAMPLE_RATE] for piece in originals if len(piece) >= 12 * SAMPLE_RATE]
+    for name in ("none", "MP3 16", "Lyra 6", "GSM", "Opus 8 voip", "noise 10 dB"):
+        if name in rows:
+            for num_bytes in KINDS_OF_BYTES:
+                heard = [(piece, rows[name](piece.marked)) for piece in mark(twelve, num_bytes=num_bytes)]
+                yield {"attack": f"{name}, {num_bytes} bytes"} | _rates(heard, "none")
+
+
 def stereo(folder: Path, lyra: Path | None, limit: int) -> Iterator[dict[str, Any]]:
     """Stereo and full-rate files: their channels apart and mixed, MP3, and codecs of their mix."""
     rng, made = np.random.default_rng(22), []
@@ -423,7 +434,19 @@ def read_whole_attacks(path: Path) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", choices=["rates", "edits", "quality", "alarms", "frontier", "security", "costs", "streams", "stereo"]
+        "what",
+        choices=[
+            "rates",
+            "edits",
+            "quality",
+            "alarms",
+            "frontier",
+            "security",
+            "costs",
+            "streams",
+            "messages",
+            "stereo",
+        ],
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kind", default="speech")
@@ -437,7 +460,7 @@ def main() -> None:
     if arguments.what == "stereo":
         arguments.kind = "stereo"
     originals = [] if arguments.what == "stereo" else pieces(arguments.folder, arguments.kind, arguments.pairs)
-    if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "stereo"):
+    if arguments.lyra is None and arguments.what in ("rates", "frontier", "streams", "messages", "stereo"):
         skip("Lyra", "give the folder of its weights with --lyra")
 
     rows = read_whole_attacks(arguments.json) if arguments.resume and arguments.json is not None else []
@@ -456,6 +479,7 @@ def main() -> None:
         "security": lambda: security(originals),
         "costs": lambda: costs(originals),
         "streams": lambda: streams(originals, arguments.lyra),
+        "messages": lambda: messages(originals, arguments.lyra),
         "stereo": lambda: stereo(arguments.folder, arguments.lyra, 2 * arguments.pairs),
     }[arguments.what]()
     begun = time.process_time()

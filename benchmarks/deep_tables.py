@@ -148,6 +148,7 @@ FRAGMENTS: dict[str, Callable[[], list[str] | None]] = {
     "deep-alarms": alarms,
     "deep-security": partial(counted, "security", network=False),
     "deep-streams": partial(counted, "streams", network=False),
+    "deep-messages": partial(counted, "messages"),
     "deep-stereo": partial(counted, "stereo"),
     "deep-costs": costs,
 }

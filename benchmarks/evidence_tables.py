@@ -75,6 +75,7 @@ EVIDENCE: dict[str, Evidence] = {
     "deep-stereo": _deep("deep-stereo", "stereo"),
     "deep-edits": _deep("deep-edits", "edits"),
     "deep-streams": _deep("deep-streams", "streams"),
+    "deep-messages": _deep("deep-messages", "messages"),
     "unmarked": Evidence(tables.unmarked_table, ("unmarked-46+10.json",)),
     "deep-alarms": _deep("deep-alarms", "alarms"),
     "quality": Evidence(tables.quality_table, ("quality-46+10.json",)),
