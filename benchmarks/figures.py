@@ -75,7 +75,7 @@ class Figure:
     alone: bool = False
     """Whether it takes times, which another figure beside it would change."""
     parts: tuple[str, ...] = ("weights", "wire format", "engine")
-    """What it depends on."""
+    """What it depends on: of a figure of the network's mark alone, not on the deep layer."""
 
     @property
     def needs(self) -> list[str]:
@@ -105,6 +105,7 @@ class Figure:
         return " && ".join(words + size + out for words in self.words.split(" && ")).format(**places)
 
 
+BOTH_LAYERS = ("weights", "wire format", "engine", "deep layer")
 PLOTTED = "--json {out} --plot {plot}"
 FILES = Size("--limit")
 
@@ -118,7 +119,7 @@ def _deep(name: str, words: str, minutes: float, pairs: int = 12, resumes: bool 
     """A figure of the deep layer; a pair of clips is joined to one piece."""
     out = "--resume --json {out}" if resumes else "--json {out}"
     command = f"python benchmarks/deep_layer.py {words}"
-    return Figure(f"deep/{name}.json", command, minutes, Size("--pairs", pairs, 0.5), out, alone)
+    return Figure(f"deep/{name}.json", command, minutes, Size("--pairs", pairs, 0.5), out, alone, BOTH_LAYERS)
 
 
 def _catalogue(name: str, minutes: float, size: Size | None = None, engines: tuple[str, ...] = ()) -> Figure:
@@ -150,7 +151,13 @@ FIGURES = (
         Size("--limit", per_clip=SEGMENTS_PER_CLIP),
         PLOTTED,
     ),
-    Figure("unmarked-46+10.json", "ideaw bench unmarked --data {unmarked}", 400, Size(HOURS_OPTION, HOURS_OF_ALL)),
+    Figure(
+        "unmarked-46+10.json",
+        "ideaw bench unmarked --data {unmarked}",
+        400,
+        Size(HOURS_OPTION, HOURS_OF_ALL),
+        parts=BOTH_LAYERS,
+    ),
     Figure("locating-46+10.json", "ideaw bench locating", 5, None, PLOTTED, alone=True),
     _preset("rawbench-loose", 8),
     Figure(
@@ -182,10 +189,10 @@ FIGURES = (
     _deep("costs", "costs {clips}", 2, 4, alone=True),
     Figure("speed.json", "python benchmarks/speed.py", 10, alone=True),
     Figure("stream.json", "python benchmarks/stream.py --audio {clips}", 30, Size("--clips", 100), alone=True),
-    Figure("verdicts.json", "python benchmarks/verdicts.py {clips}", 8, Size("--clips", 16)),
-    Figure("marking.json", "python benchmarks/marking_cost.py", 3, alone=True),
-    Figure("load.json", "python benchmarks/load.py", 3, alone=True),
-    Figure("load-again.json", "python benchmarks/load.py --again", 4, alone=True),
+    Figure("verdicts.json", "python benchmarks/verdicts.py {clips}", 8, Size("--clips", 16), parts=BOTH_LAYERS),
+    Figure("marking.json", "python benchmarks/marking_cost.py", 3, alone=True, parts=BOTH_LAYERS),
+    Figure("load.json", "python benchmarks/load.py", 3, alone=True, parts=BOTH_LAYERS),
+    Figure("load-again.json", "python benchmarks/load.py --again", 4, alone=True, parts=BOTH_LAYERS),
     _catalogue("faults", 15, engines=ENGINES),
     _catalogue("overhead", 10, engines=ENGINES),
     _catalogue("scaling", 12),

@@ -29,6 +29,7 @@ def tree(tmp_path: Path) -> Path:
         ("modem/fec.py", "wire format"),
         ("engine/gain.py", "engine"),
         ("hypotheses.py", "engine"),
+        ("deep/gains.py", "deep layer"),
     ],
 )
 def test_what_changed_is_named(tree: Path, file: str, part: str) -> None:
@@ -51,7 +52,8 @@ def test_a_stale_figure_is_said_to_be_one(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(make_results, "STAMPS", tmp_path / "stamps.json")
     now = stamps.stamp()
     older = now | {"weights": "older", "engine": "older"}
-    made = {"quality-46+10.json": now, "files-46+10.json": older, "deep/edits.json": now | {"engine": "older"}}
+    made = {"quality-46+10.json": now | {"deep layer": "older"}, "files-46+10.json": older}
+    made["deep/edits.json"] = now | {"deep layer": "older"}
     (tmp_path / "deep").mkdir()
     (tmp_path / "stamps.json").write_text(json.dumps(made))
     for name in (*made, "files-stereo.json"):
@@ -59,7 +61,7 @@ def test_a_stale_figure_is_said_to_be_one(tmp_path: Path, monkeypatch: pytest.Mo
     states = {line.split(" | ")[0][2:]: line.split(" | ")[-1][:-2] for line in make_results.freshness_table()[2:-2]}
     assert states["quality-46+10"] == "this version"
     assert states["files-46+10"] == "an earlier weights and engine"
-    assert states["deep/edits"] == "an earlier engine"
+    assert states["deep/edits"] == "an earlier deep layer"
     assert states["files-stereo"] == "an earlier version"
     assert states["lengths-46+10"] == "not measured"
 
