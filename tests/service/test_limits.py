@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 import soundfile as sf
 
+import ideaw
 from ideaw.audio.read import open_audio
 
-from .conftest import PATIENCE_SECONDS, Running, children, is_alive, service, wait_until
+from .conftest import PATIENCE_SECONDS, Running, children, is_alive, service, started, wait_until
 
 pytestmark = [pytest.mark.xdist_group("service"), pytest.mark.slow]
 
@@ -468,3 +469,18 @@ def test_a_job_ends_when_its_client_goes(strict: Running, spoken: Path) -> None:
         wait_until(lambda: strict.metric("ideaw_workers_busy") == 1, "the worker is busy")
     wait_until(lambda: not is_alive(worker), "the worker is replaced")
     assert strict.post("detect", file=spoken).status_code == 200
+
+
+def test_a_service_tells_no_message_with_less_proof_than_its_owner_asks_for(
+    tmp_path: Path, private: Running, spoken: Path
+) -> None:
+    samples, rate = sf.read(spoken)
+    marked = ideaw.load(threads=1).embed(samples, rate, "hey", layers="fast")
+    noise = 0.03 * marked.std() * np.random.default_rng(0).standard_normal(len(marked))
+    sf.write(tmp_path / "noisy.wav", marked + noise, rate)
+    usual = private.post("detect", file=tmp_path / "noisy.wav").json()
+    assert (usual["message"], usual["check_bits"] < 48) == ("hey", True)
+    command = ("-m", "ideaw", "serve", "--no-open", "--port", "0", "--workers", "1", "--check-bits", "48")
+    with started(tmp_path, *command) as proving:
+        answer = proving.post("detect", file=tmp_path / "noisy.wav").json()
+        assert (answer["status"], answer["message"], answer["check_bits"]) == ("unreadable", None, 0)

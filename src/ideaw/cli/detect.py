@@ -69,14 +69,7 @@ def detect(
             show_default=False,
         ),
     ] = None,
-    min_check_bits: Annotated[
-        int,
-        typer.Option(
-            "--check-bits",
-            metavar="N",
-            help="Tell no message with fewer bits of proof that it was made with its key, 0 to 48; takes longer.",
-        ),
-    ] = 0,
+    min_check_bits: options.MinCheckBits = 0,
     longest: Annotated[
         float,
         typer.Option(metavar="SECONDS", help="Refuse files that are longer.", show_default="21600, six hours"),

@@ -131,6 +131,14 @@ Trust = Annotated[
     Path | None,
     typer.Option(metavar="PEM", help="Authorities whose signatures are trusted.", show_default="none"),
 ]
+MinCheckBits = Annotated[
+    int,
+    typer.Option(
+        "--check-bits",
+        metavar="N",
+        help="Tell no message with fewer bits of proof that it was made with its key, 0 to 48; takes longer.",
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(metavar="PNG", help="Draw a picture too: .png, .svg or .pdf.")]
 
 

@@ -29,13 +29,14 @@ def serve(
     job_seconds: serving.JobSeconds = Limits.job_seconds,
     queue: serving.Queue = Limits.waiting,
     rate: serving.Rate = Limits.stranger_requests_per_minute,
+    min_check_bits: options.MinCheckBits = 0,
 ) -> None:
     """Serve a page and an HTTP API that mark and search audio, offline and for this machine alone unless told else."""
     with extra("serve", "the service"):
         from ideaw.service import server
     limits = serving.limits_of(max_mb, max_seconds, job_seconds, queue, rate)
     settings = serving.settings_of(
-        host, port, model, key, token_file, names, proxies, workers, limits, registry, sign, trust
+        host, port, model, key, token_file, names, proxies, workers, limits, registry, sign, trust, min_check_bits
     )
 
     def ready(address: str) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from ideaw.cli.extras import extra
 from ideaw.keys import Key
+from ideaw.layered_detector import check_proof
 from ideaw.service.settings import Limits, Settings
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
@@ -53,6 +54,7 @@ def settings_of(
     registry: str | None,
     sign: tuple[Path, Path] | None = None,
     trusted: Path | None = None,
+    min_check_bits: int = 0,
 ) -> Settings:
     """What the options come to; files of keys and tokens are read."""
     with extra("serve", "the service"):
@@ -70,6 +72,7 @@ def settings_of(
         sign=sign,
         trusted=trusted,
         workers=workers or os.cpu_count() or 1,
+        min_check_bits=check_proof(min_check_bits),
         limits=limits,
     )
 

@@ -63,6 +63,7 @@ class Detect(msgspec.Struct, frozen=True, tag=True):
     keys: list[NamedKey]
     speeds: Speeds
     longest: float
+    min_check_bits: int = 0
 
 
 class Compare(msgspec.Struct, frozen=True, tag=True):
@@ -213,7 +214,13 @@ class Engine:
         with open_audio(job.source) as opened:
             check_length(opened, job.longest)
         marker = Marker(self._network)
-        found = marker.detect_file(job.source, keys=list(named), speeds=job.speeds, longest=job.longest)
+        found = marker.detect_file(
+            job.source,
+            keys=list(named),
+            speeds=job.speeds,
+            min_check_bits=job.min_check_bits,
+            longest=job.longest,
+        )
         return detection_as_json(found, {key.fingerprint: name for key, name in named.items()})
 
 

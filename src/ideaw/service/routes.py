@@ -129,7 +129,9 @@ async def detect(request: Request) -> Response:
     service = service_of(request)
     async with service.receive(request, schemas.DetectForm) as form:
         keys = [named_key(key) for key in form.key] or own_keys(service)
-        job = jobs.Detect(str(form.file.path), keys, form.speeds, service.settings.limits.seconds)
+        settings = service.settings
+        longest, proof = settings.limits.seconds, settings.min_check_bits
+        job = jobs.Detect(str(form.file.path), keys, form.speeds, longest, proof)
         answer = await do_job(request, job)
     return JSONResponse(answer if request.state.owner else answers.coarse(answer))
 

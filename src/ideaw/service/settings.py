@@ -68,6 +68,7 @@ class Settings:
         sign: PEM files of the certificate that signs manifests, and of its key; None: nothing is signed.
         trusted: PEM file of authorities whose signatures are trusted; None: none is.
         workers: processes that do the work.
+        min_check_bits: bits of proof that a message was made with its key, without which it is not told.
         limits: how much is taken on.
     """
 
@@ -83,6 +84,7 @@ class Settings:
     sign: tuple[Path, Path] | None = field(default=None, repr=False)
     trusted: Path | None = None
     workers: int = 2
+    min_check_bits: int = 0
     limits: Limits = Limits()
 
     @property
