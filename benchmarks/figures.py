@@ -63,7 +63,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Figure:
-    """A file or folder under docs/results, the commands that make it, and about how many minutes two cores need."""
+    """A file or folder under docs/results, the commands that make it, and about how many minutes a core needs."""
 
     name: str
     words: str
@@ -141,8 +141,8 @@ FIGURES = (
         for model in ("46+10", "22+10", "10+10")
     ),
     Figure("quality-46+10.json", "ideaw bench quality --data {clips}", 12, FILES),
-    Figure("files-46+10.json", "ideaw bench files --data {clips}", 45, FILES),
-    Figure("files-stereo.json", "ideaw bench files --data {stereo}", 25, FILES),
+    Figure("files-46+10.json", "ideaw bench files --data {clips}", 13, FILES),
+    Figure("files-stereo.json", "ideaw bench files --data {stereo}", 6, FILES),
     Figure("lengths-46+10.json", "ideaw bench lengths --data {clips}", 20, FILES, PLOTTED),
     Figure(
         "levels-46+10.json",
@@ -154,12 +154,12 @@ FIGURES = (
     Figure(
         "unmarked-46+10.json",
         "ideaw bench unmarked --data {unmarked}",
-        400,
+        100,
         Size(HOURS_OPTION, HOURS_OF_ALL),
         parts=BOTH_LAYERS,
     ),
     Figure("locating-46+10.json", "ideaw bench locating", 5, None, PLOTTED, alone=True),
-    _preset("rawbench-loose", 8),
+    _preset("rawbench-loose", 1),
     Figure(
         "rawbench-loose-perth",
         "ideaw bench rawbench-loose --data {clips} --peer perth",
@@ -168,28 +168,28 @@ FIGURES = (
         "--out {out}",
         parts=(),
     ),
-    _preset("rawbench-strict", 10),
+    _preset("rawbench-strict", 1),
     _preset("audiomarkbench", 25),
-    _preset("edits", 15),
-    _preset("security", 5),
-    _preset("resynthesis", 20, more=" --lyra {lyra}"),
-    _preset("voice", 12),
-    Figure("other-code.json", "python benchmarks/other_code.py --data {clips}", 8, Size("--limit", 40)),
-    _deep("rates-speech", "rates {clips} --kind speech --lyra {lyra}", 25, resumes=True),
-    _deep("rates-music", "rates {clips} --kind music --lyra {lyra}", 25, resumes=True),
-    _deep("edits", "edits {clips}", 4, resumes=True),
-    _deep("stereo", "stereo {full-rate} --lyra {lyra}", 8),
-    _deep("quality-speech", "quality {clips} --kind speech", 5),
-    _deep("quality-music", "quality {clips} --kind music", 5),
-    _deep("alarms", "alarms {clips} --keys 100", 8),
-    _deep("frontier", "frontier {clips} --lyra {lyra}", 25),
-    _deep("security", "security {clips}", 6),
+    _preset("edits", 3),
+    _preset("security", 2),
+    _preset("resynthesis", 6, more=" --lyra {lyra}"),
+    _preset("voice", 3),
+    Figure("other-code.json", "python benchmarks/other_code.py --data {clips}", 1, Size("--limit", 40)),
+    _deep("rates-speech", "rates {clips} --kind speech --lyra {lyra}", 3, resumes=True),
+    _deep("rates-music", "rates {clips} --kind music --lyra {lyra}", 3, resumes=True),
+    _deep("edits", "edits {clips}", 2, resumes=True),
+    _deep("stereo", "stereo {full-rate} --lyra {lyra}", 1),
+    _deep("quality-speech", "quality {clips} --kind speech", 3),
+    _deep("quality-music", "quality {clips} --kind music", 3),
+    _deep("alarms", "alarms {clips} --keys 100", 2),
+    _deep("frontier", "frontier {clips} --lyra {lyra}", 4),
+    _deep("security", "security {clips}", 1),
     _deep("streams", "streams {clips} --lyra {lyra}", 1),
     _deep("messages", "messages {clips} --lyra {lyra}", 3),
     _deep("costs", "costs {clips}", 2, 4, alone=True),
-    Figure("speed.json", "python benchmarks/speed.py", 10, alone=True),
+    Figure("speed.json", "python benchmarks/speed.py", 20, alone=True),
     Figure("stream.json", "python benchmarks/stream.py --audio {clips}", 30, Size("--clips", 100), alone=True),
-    Figure("verdicts.json", "python benchmarks/verdicts.py {clips}", 8, Size("--clips", 16), parts=BOTH_LAYERS),
+    Figure("verdicts.json", "python benchmarks/verdicts.py {clips}", 2, Size("--clips", 16), parts=BOTH_LAYERS),
     Figure("marking.json", "python benchmarks/marking_cost.py", 3, alone=True, parts=BOTH_LAYERS),
     Figure("load.json", "python benchmarks/load.py", 3, alone=True, parts=BOTH_LAYERS),
     Figure("load-again.json", "python benchmarks/load.py --again", 4, alone=True, parts=BOTH_LAYERS),

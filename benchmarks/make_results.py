@@ -191,7 +191,7 @@ def main() -> int:
         alone = ", alone" if figure.alone else ""
         print(f"{figure.name}: about {figure.expected_minutes(short):.2g} min{alone}{needs}")
     hours = sum(figure.expected_minutes(short) for figure in due) / 60
-    print(f"{len(due)} of {len(wanted)} are to be made; about {hours:.1f} h on two cores", flush=True)
+    print(f"{len(due)} of {len(wanted)} are to be made; about {hours:.1f} h on a core", flush=True)
     if given.list:
         return 0
     ready = [figure for figure in due if not set(figure.needs) - set(folders)]
