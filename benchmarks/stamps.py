@@ -7,6 +7,7 @@ Comments, docstrings and white space do not count: only what runs can change a f
 import ast
 import hashlib
 import io
+import threading
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,9 +31,14 @@ Stamp = dict[str, str]
 """Part → its digest."""
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""CPython 3.11 parses in one thread only: two at once end in a `SystemError`."""
+
+
 def stamp(root: Path = ROOT) -> Stamp:
     """The digests of a source tree as it is now."""
-    return {part: _digest(root / "src/ideaw", patterns) for part, patterns in PARTS.items()}
+    with _ONE_AT_A_TIME:
+        return {part: _digest(root / "src/ideaw", patterns) for part, patterns in PARTS.items()}
 
 
 def changed_parts(made_with: Stamp, now: Stamp) -> list[str]:

@@ -38,7 +38,7 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Written beside the network's layer, except in live streams, in less than 3 s and where an SNR is asked for: "
         "for audio that passes codecs which draw it anew, vocoders and telephones. Its message is spread over seconds, "
         "so short cuts of such copies are often not read.",
-        ("deep-speech", "deep-music", "deep-stereo", "deep-edits", "deep-streams"),
+        ("deep-speech", "deep-music", "deep-stereo", "deep-messages", "deep-edits", "deep-streams"),
     ),
     "False alarms": (
         "Searches of audio that carries no mark of the key. The bound holds for random keys and any audio; the "
@@ -78,6 +78,7 @@ TITLES = {
     "deep-speech": "Speech, joined clips of 10 to 16 s and cuts of them",
     "deep-music": "Music, joined clips of 10 to 16 s and cuts of them",
     "deep-stereo": "Stereo and full-rate files: their channels, and codecs of their mix",
+    "deep-messages": "Messages of two, three and four bytes in 12 s of speech",
     "deep-edits": "Other speeds, tempos and pitches, splices and pauses",
     "deep-streams": "Pieces of which the beginning was chosen, and streams",
     "unmarked": "The network's layer",
