@@ -226,7 +226,7 @@ def check_proof(min_check_bits: int) -> int:
     """Bits of proof that are asked for, checked.
 
     Raises:
-        IdeawError: they are less than none, or more than any message ever has.
+        IdeawError: they are no whole number from 0 to MAX_CHECK_BITS.
     """
     if type(min_check_bits) is not int or not 0 <= min_check_bits <= MAX_CHECK_BITS:
         raise IdeawError(f"{min_check_bits} bits of proof cannot be asked for; give 0 to {MAX_CHECK_BITS}")

@@ -140,7 +140,8 @@ def _named(path: Path, pcm: PcmForm | None) -> Iterator[Path]:
 def _say(path: Path, detection: Detection, names: KeyFileNames, speeds: Speed | None, min_check_bits: int) -> None:
     """One line for a file, and one for each stretch where several messages or keys were found."""
     if detection.status == "none":
-        console.say(f"{path}: not found: no mark{SEARCHED_SPEEDS[speeds]} (p = {detection.p_value:.1e})")
+        unproven = f", or none that {min_check_bits} bits prove" if min_check_bits else ""
+        console.say(f"{path}: not found: no mark{unproven}{SEARCHED_SPEEDS[speeds]} (p = {detection.p_value:.1e})")
         return
     # Said of every mark that is not read: whether a forgery nearly passed is nobody's business.
     unproven = f", or is proven by less than {min_check_bits} bits" if min_check_bits and not detection.found else ""
